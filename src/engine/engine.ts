@@ -153,7 +153,7 @@ export class Engine {
     const { store, clock, random } = this.#options
     const isPrivate = privateRunOf(this.#options) !== null
     const id = request.id ?? newRunId(clock.now(), random.hex128())
-    const [result] = await this.create("runs", () => store.createRuns([{ ...request, id, private: isPrivate }]))
+    const [result] = await this.createWithTurn("runs", () => store.createRuns([{ ...request, id, private: isPrivate }]))
     const { run, created } = result!
     if (created) this.#events.emit([{ type: "run", runId: run.id, status: run.status, at: run.createdAt }])
     return { run, created }
@@ -187,7 +187,7 @@ export class Engine {
     const { store } = this.#options
     const states = await store.listRowStates(runId)
     if (!workflow.nodes.some(isGroup)) return states
-    for await (const page of rowPages(STATES_PAGE, (each) => store.listInner({ runId, ...each }))) states.push(...page)
+    for await (const page of rowPages(STATES_PAGE, (each) => store.listInnerRowStates({ runId, ...each }))) states.push(...page)
     return states
   }
 
@@ -213,12 +213,11 @@ export class Engine {
   }
 
   /**
-   * Makes a call that creates work, and a turn that claims it: in one commit where the store commits both together (`commitsTogether`).
-   * Such a store keeps what the call creates until an immediate that it sets (`setImmediate`), or takes it into an `advance` that is called
-   * before. Waking the loop sets an immediate too (`clock.after(0)`), and immediates fire in the order in which they were set: the loop is
-   * woken before the call, so that its turn calls `advance` before the store commits alone.
+   * Runs a call that creates work, and starts a turn that claims the work. A store that commits both together (`commitsTogether`) keeps the
+   * new rows until the end of the tick, and an `advance` that is called before takes them along. So the loop is woken before such a call:
+   * the immediate of its turn (`clock.after(0)`) then fires before the one by which the store commits the rows separately.
    */
-  create<T>(work: CreatedWork, call: () => Promise<T>): Promise<T> {
+  createWithTurn<T>(work: CreatedWork, call: () => Promise<T>): Promise<T> {
     if (this.#options.store.commitsTogether.includes(work)) this.#loop.wake()
     return this.#thenWake(call())
   }

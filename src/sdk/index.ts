@@ -25,7 +25,7 @@ export type {
   DependencyStatus,
   JobRetryPolicy,
   JobStatus,
-  LinkedJob,
+  JobWithStatus as LinkedJob,
   OrderedJob,
 } from "../core/rules/jobs/jobs.ts"
 export { signal, task, txTask, workflow } from "./definitions.ts"

@@ -335,7 +335,7 @@ export class Ork implements Orkable {
       checkOpen: () => this.#checkOpen(),
       runsDefinition: (name) => this.#definitions.some((definition) => definition.name === name),
       createThenClaim: (work, call) => {
-        const create = (): ReturnType<typeof call> => (engine === null ? call() : engine.create(work, call))
+        const create = (): ReturnType<typeof call> => (engine === null ? call() : engine.createWithTurn(work, call))
         // A new iteration of events that has not read its position yet would miss the events of this work.
         return this.#events.position?.then(create) ?? create()
       },

@@ -120,7 +120,7 @@ const visible = async (store: ServerStore, runs: readonly Parameters<ServerStore
   schedules: await store.listSchedules({ limit: 10 }),
   queues: await store.listQueues(),
   keys: await store.listKeys(),
-  secret: await store.secret(),
+  secret: await store.getSecret(),
 })
 
 describe.each([
@@ -242,7 +242,7 @@ it("a database of the first schema version is copied and migrated", async () => 
     const target = await blank()
     await source.dump((dump) => target.load(dump))
     await target.migrate()
-    await target.secret()
+    await target.getSecret()
     expect(await target.listKeys()).toEqual([])
   }
 })

@@ -51,8 +51,8 @@ export const SERVICE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/sqlite/advance/close-runs.ts",
-        find: 'if (status === "success" && !run.private) recordSuccess(tx, seq)',
-        replace: 'if (status !== "cancelled" && !run.private) recordSuccess(tx, seq)',
+        find: 'if (status === "success" && !run.private) recordTriggerSuccess(tx, seq)',
+        replace: 'if (status !== "cancelled" && !run.private) recordTriggerSuccess(tx, seq)',
       },
     ],
     foundBy: SIM_ON_SQLITE,

@@ -10,7 +10,7 @@ import { rowPages } from "../../store/contract/row-pages.ts"
 
 const PAGE_SIZE = 1000
 
-type TaskStore = Pick<Store, "listTasks" | "listRowStates" | "listInner">
+type TaskStore = Pick<Store, "listTasks" | "listRowStates" | "listInnerRowStates">
 
 /** `resets`: nodes that a retry is about to reset; their rows are left out. */
 export const loadView = async (
@@ -37,7 +37,8 @@ export const loadView = async (
   }
   for (const state of await store.listRowStates(run.id)) addState(state)
   if (!workflow.nodes.some(isGroup)) return view
-  for await (const page of rowPages(PAGE_SIZE, (each) => store.listInner({ runId: run.id, ...each }))) page.forEach(addState)
+  for await (const page of rowPages(PAGE_SIZE, (each) => store.listInnerRowStates({ runId: run.id, ...each })))
+    page.forEach(addState)
   return view
 }
 

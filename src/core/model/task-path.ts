@@ -50,11 +50,11 @@ export const groupsAround = ({ nodes }: CompiledWorkflow, index: number): number
 }
 
 /** Returns true when the node is, or lies in, a group with a timeout: only such rows can be stopped by one. */
-export const hasGroupTimeout = (workflow: CompiledWorkflow, index: number): boolean => layoutOf(workflow).timed[index]!
+export const isUnderGroupTimeout = (workflow: CompiledWorkflow, index: number): boolean => layoutOf(workflow).timed[index]!
 
 /**
- * Returns the part of a path that leads to the group around a node: where the node's row (of a fan-out, its container) lies, seen
- * from a row at `path` beside or below it. Instances have one more index.
+ * Returns the path of the row of node `index` (of a fan-out, its container) that a row at `path` sees: `1` for a node one fan-out further
+ * out than a row at `1.2`.
  */
 export const enclosingPath = (workflow: CompiledWorkflow, index: number, path: string): string =>
   pathPrefix(path, layoutOf(workflow).pathLengths[index]!)

@@ -179,7 +179,7 @@ export class AssignmentBuilder {
       task: node.name,
       path: isJob ? "" : claim.path,
       parallelIndex,
-      parallelCount: isJob || parallelIndex === null ? null : claim.count,
+      parallelCount: isJob || parallelIndex === null ? null : claim.instanceCount,
       logicalDate: isJob ? null : claim.run.logicalDate,
       node,
       input: null,

@@ -57,7 +57,7 @@ export class Callbacks {
     const { store } = this.#options
     let reading = readings.get(store)
     if (reading === undefined) {
-      reading = store.secret()
+      reading = store.getSecret()
       readings.set(store, reading)
       reading.catch(() => readings.delete(store))
     }

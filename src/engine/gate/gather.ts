@@ -18,7 +18,7 @@ const MAX_NAMED = 3
 type Gathered = Omit<Extract<Change, { kind: "gather" }>, "row" | "attemptId">
 
 export const gather = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<Gathered> => {
-  const isComplete = claim.childrenCreated === claim.count && claim.childrenFailed === 0
+  const isComplete = claim.childrenCreated === claim.instanceCount && claim.childrenFailed === 0
   const status = isComplete ? "success" : claim.run.cancelling === null ? "failed" : "cancelled"
   const error = status === "failed" ? { error: await failureMessage(options, claim, workflow) } : {}
   if (claim.run.depth === 0 && !isRead(workflow, claim.node))
@@ -26,7 +26,7 @@ export const gather = async (options: EngineOptions, claim: TaskClaim, workflow:
   const output = await collectOutputs(options, claim, workflow)
   if (output !== null) return { kind: "gather", status, output, ...error }
   const children = claim.kind === "fan" ? "instances" : "tasks"
-  const tooLarge = `the outputs of its ${claim.count} ${children} are together larger than ${options.maxOutputBytes} bytes`
+  const tooLarge = `the outputs of its ${claim.instanceCount} ${children} are together larger than ${options.maxOutputBytes} bytes`
   return { kind: "gather", status: "failed", output: { inline: null }, error: `${tooLarge} (ORK_MAX_OUTPUT)` }
 }
 
@@ -41,7 +41,7 @@ const isRead = (workflow: CompiledWorkflow, index: number): boolean => {
 
 const failureMessage = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<string> => {
   const failed = claim.childrenFailed
-  if (claim.kind === "fan") return `${failed} of ${claim.count} instances failed`
+  if (claim.kind === "fan") return `${failed} of ${claim.instanceCount} instances failed`
   const names: string[] = []
   for await (const page of childrenOf(options, claim.row)) {
     for (const { node, status } of page) {

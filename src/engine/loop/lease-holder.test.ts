@@ -18,7 +18,7 @@ const setup = async ({ blocked = null }: { blocked?: Promise<void> | null } = {}
       state.renewals += 1
       return state.leased
     },
-    abandonedRuns: async () => [],
+    listAbandonedRuns: async () => [],
     guardLease: (lease: GuardedLease) => {
       state.guards.push(lease)
       return () => void state.guards.splice(state.guards.indexOf(lease), 1)

@@ -114,7 +114,7 @@ export class LeaseHolder {
       else this.#handlers.submit(this.#lostChange(attempt, node))
     }
     if (remote.length > 0) await this.#adopt(remote)
-    if (holder.kind === "server") this.#handlers.abandoned(await store.abandonedRuns(MAX_ABANDONED))
+    if (holder.kind === "server") this.#handlers.abandoned(await store.listAbandonedRuns(MAX_ABANDONED))
     if (attempts.length === REAP_PAGE) clock.after(NEXT_PAGE_MS, () => void this.reap())
   }
 

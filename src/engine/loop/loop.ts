@@ -54,8 +54,8 @@ interface Turn {
   batch: Batch
   /** Claims that this turn may still return; they count against the capacity of other turns. */
   reserved: number
-  /** Other turns had reserved, or could reserve, a part of the capacity: it claims less than there was room for. */
-  leavesCapacity: boolean
+  /** The turn claims less than the free capacity, because other turns have reserved part of it, or may. */
+  sharesCapacity: boolean
 }
 
 export class Loop {
@@ -75,8 +75,8 @@ export class Loop {
   readonly #turnsSince = new Map<Turn, number>()
   /** Sum of `reserved` of the turns in flight. */
   #reserved = 0
-  /** A turn that left capacity to others claimed all it asked for: rows may be left for the capacity that they do not use. */
-  #mayLeaveRows = false
+  /** A turn that shared the capacity claimed all it asked for: rows may be left for the capacity that the others do not use. */
+  #rowsMayBeLeft = false
   #turnWanted = false
   #turnScheduled = false
   #cancelCoalescing: (() => void) | null = null
@@ -185,7 +185,7 @@ export class Loop {
   #scheduleTurn(): void {
     if (this.#turnScheduled || !this.#canTurn()) return
     this.#turnScheduled = true
-    // In this tick of the event loop: see `Engine.create`.
+    // In this tick of the event loop: see `Engine.createWithTurn`.
     this.#options.clock.after(0, () => {
       this.#turnScheduled = false
       this.#beginTurns()
@@ -216,7 +216,7 @@ export class Loop {
       const advanced = await store.advance(turn.batch)
       const { length: changes } = turn.batch.changes
       observer?.turn?.({ changes, claims: advanced.claims.length, ms: clock.monotonic() - begunAt })
-      this.#committed(turn, advanced)
+      this.#handleCommit(turn, advanced)
     } catch (error) {
       this.#unreserve(turn)
       this.#failingSince ??= begunAt
@@ -236,7 +236,7 @@ export class Loop {
     const taken = this.#inbox.nextBatch()
     const { dispatcher, holderId } = this.#parts
     const draining = this.#phase === "draining"
-    const leavesCapacity = taken.nextBatchSize !== null || this.#reserved > 0
+    const sharesCapacity = taken.nextBatchSize !== null || this.#reserved > 0
     // Each change of the next batch may end an attempt and unblock a task, which its turn then claims.
     const claim = draining ? CLAIM_NOTHING : dispatcher.claimCapacity(this.#reserved + (taken.nextBatchSize ?? 0))
     const gate = dispatcher.gateCapacity(this.#inbox.chunks)
@@ -244,11 +244,12 @@ export class Loop {
       holder: holderId(),
       changes: taken.changes,
       claim,
+      // The store still needs the lanes, to know which rows are those of other processes.
       gate: draining ? { ...gate, maxClaims: 0 } : gate,
     }
     this.#reserved += batch.claim.maxClaims
-    if (!leavesCapacity) this.#mayLeaveRows = false
-    return { taken, batch, reserved: batch.claim.maxClaims, leavesCapacity }
+    if (!sharesCapacity) this.#rowsMayBeLeft = false
+    return { taken, batch, reserved: batch.claim.maxClaims, sharesCapacity }
   }
 
   #unreserve(turn: Turn): void {
@@ -256,8 +257,8 @@ export class Loop {
     turn.reserved = 0
   }
 
-  #committed(turn: Turn, advanced: Advanced): void {
-    const { taken, batch, leavesCapacity } = turn
+  #handleCommit(turn: Turn, advanced: Advanced): void {
+    const { taken, batch, sharesCapacity } = turn
     this.#failures = 0
     this.#failingSince = null
     this.#problem = null
@@ -265,11 +266,11 @@ export class Loop {
     this.#handle(batch.changes, advanced)
     this.#wakeWhenDue(advanced.nextDueMs, taken.exclusive)
     if (advanced.claims.length === batch.claim.maxClaims) {
-      if (leavesCapacity) this.#mayLeaveRows = true
+      if (sharesCapacity) this.#rowsMayBeLeft = true
       // All requested rows were claimed and capacity is left: another turn may find more work.
       else if (batch.claim.maxClaims > 0 && this.#hasCapacity()) this.#wakeSoon()
     }
-    if (this.#mayLeaveRows && this.#hasCapacity()) this.#turnWanted = true
+    if (this.#rowsMayBeLeft && this.#hasCapacity()) this.#turnWanted = true
     if (advanced.more || this.#inbox.urgent) this.#turnWanted = true
     this.#inbox.complete(taken)
   }

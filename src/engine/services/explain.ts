@@ -37,7 +37,7 @@ const MAX_SLOT_USERS = 5
 export interface ExplainOptions {
   store: Pick<
     Store,
-    "getRun" | "compiled" | "listTasks" | "listRowStates" | "listInner" | "getTask" | "listRuns" | "listHolders"
+    "getRun" | "compiled" | "listTasks" | "listRowStates" | "listInnerRowStates" | "getTask" | "listRuns" | "listHolders"
   > &
     Pick<QueueStore, "listQueues"> &
     Pick<StatsStore, "slotUsers"> &
@@ -130,7 +130,7 @@ const containersToExplain = async (
       : workflow.nodes[node]!.name === task)
   const found = (await store.listRowStates(run.id)).filter(isRelevant)
   if (workflow.nodes.some(isGroup) && found.length < MAX_TASKS) {
-    for await (const page of rowPages(PAGE, (each) => store.listInner({ runId: run.id, ...each }))) {
+    for await (const page of rowPages(PAGE, (each) => store.listInnerRowStates({ runId: run.id, ...each }))) {
       found.push(...page.filter(isRelevant))
       if (found.length >= MAX_TASKS) break
     }

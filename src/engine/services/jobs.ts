@@ -26,8 +26,9 @@ export class JobService {
   }
 
   /**
-   * Creates all of the jobs or none. A job may depend on another of the same call. Unlike `Engine.create`, it wakes the loop
-   * after the call: a turn claims the jobs in a commit of its own.
+   * Creates all of the jobs or none. A job may depend on another of the same call. Unlike `Engine.createWithTurn`, it wakes the loop
+   * after the call, and a turn claims the jobs in a commit of its own: the millisecond that a common commit saves matters to a program that
+   * waits for the result, not to a request.
    */
   async create(jobs: NewJob[], options?: CreateJobsOptions): Promise<JobRow[] | JobRejection> {
     const createdBy = currentActor()

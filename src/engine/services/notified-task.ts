@@ -35,7 +35,7 @@ export const readNotifiedTask = async (
 
 /** Returns whether a task of a running run has not ended, in any instance of the groups around it. */
 export const isTaskOpen = async (
-  store: Pick<Store, "listRowStates" | "listInner">,
+  store: Pick<Store, "listRowStates" | "listInnerRowStates">,
   run: RunRow,
   workflow: CompiledWorkflow,
   node: number,
@@ -43,7 +43,7 @@ export const isTaskOpen = async (
   if (hasOpenRow(workflow, node, await store.listRowStates(run.id))) return true
   if (workflow.nodes[node]!.group === null) return false
   for (let after = 0; ;) {
-    const page = await store.listInner({ runId: run.id, after, limit: PAGE })
+    const page = await store.listInnerRowStates({ runId: run.id, after, limit: PAGE })
     if (hasOpenRow(workflow, node, page)) return true
     if (page.length < PAGE) return false
     after = page.at(-1)!.row

@@ -28,7 +28,7 @@ const MAX_TRIES = 30
 const NOTIFY_SECRET = "NOTIFY"
 
 export interface NotifierOptions {
-  store: Pick<Store, "getRun" | "getTask" | "listRowStates" | "listInner" | "compiled" | "onWake"> & NotificationStore
+  store: Pick<Store, "getRun" | "getTask" | "listRowStates" | "listInnerRowStates" | "compiled" | "onWake"> & NotificationStore
   clock: Clock
   log: Logger
   secret: SecretSource

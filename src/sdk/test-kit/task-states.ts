@@ -32,7 +32,10 @@ export const readTaskStates = async (store: ServerStore, objects: ObjectStore, r
   const run = await store.getRun(runId)
   if (run === null) return []
   const workflow = await store.compiled(run.versionId)
-  for (const { node, path, kind } of [...(await store.listRowStates(runId)), ...(await store.listInner({ runId, limit }))]) {
+  for (const { node, path, kind } of [
+    ...(await store.listRowStates(runId)),
+    ...(await store.listInnerRowStates({ runId, limit })),
+  ]) {
     const container = kind === "task" ? null : await store.getTask({ runId, name: workflow.nodes[node]!.name, path })
     if (container !== null) rows.push(container)
   }

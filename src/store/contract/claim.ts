@@ -37,8 +37,8 @@ export interface TaskClaim extends ClaimBase {
   item: Json
   /** The item of `node.parent`; null where there is none. */
   parentItem: Json
-  /** For an instance: how many siblings there are; for a container: its total (null before its first children are made). */
-  count: number | null
+  /** Number of instances of the fan-out that the row is one of, or of children of this container (null before it is opened). */
+  instanceCount: number | null
   /** Containers: children made so far, those that have not ended (null before the first), and how many of the ended ones failed. */
   childrenCreated: number
   childrenPending: number | null

@@ -45,7 +45,7 @@ export interface Store {
   readonly advanceConcurrency: { maxConcurrent: number; minBatch: number }
   /**
    * What the store commits together with an `advance` that is called before the end of the tick of the creating call, and that can then
-   * claim it (see `Engine.create` for the order of both calls).
+   * claim it (see `Engine.createWithTurn` for the order of both calls).
    */
   readonly commitsTogether: readonly CreatedWork[]
 
@@ -59,7 +59,7 @@ export interface Store {
   /** Stores a version; idempotent by name and hash. With `deploy: false` (`ork run`) the deployed version stays. */
   putWorkflow(input: NewVersion): Promise<StoredVersion>
   /** Returns the random secret of this database, with which tokens are signed. */
-  secret(): Promise<string>
+  getSecret(): Promise<string>
   /** Returns the compiled workflow of a version, from a bounded cache. Throws NotFound. */
   compiled(versionId: number): Promise<CompiledWorkflow>
   /** Returns it synchronously. Available for every version of a claim or a created run that is still in use. */
@@ -109,7 +109,7 @@ export interface Store {
    */
   reapHolders(limit: number, options?: { workers: boolean }): Promise<OrphanedAttempt[]>
   /** Lists private runs that cannot end by themselves, because their `ork run` is dead, at most `limit`. */
-  abandonedRuns(limit: number): Promise<AbandonedRun[]>
+  listAbandonedRuns(limit: number): Promise<AbandonedRun[]>
   /** Returns the claims of attempts in flight again, with their present state. Leaves out those whose fence is lost. */
   readClaims(fences: readonly Fence[]): Promise<Claim[]>
   /** Moves attempts of dead holders to this holder, under the same attempt ids. Leaves out those that another holder has adopted. */
@@ -143,7 +143,7 @@ export interface Store {
   /** Lists past attempts of a task, oldest first. The current one is in the task's row. */
   listAttempts(row: number): Promise<AttemptRow[]>
   /** Lists the states of rows inside groups, and of instances of groups, in row order. */
-  listInner(query: { runId: RunId; after?: number; limit: number }): Promise<(RowState & { row: number })[]>
+  listInnerRowStates(query: { runId: RunId; after?: number; limit: number }): Promise<(RowState & { row: number })[]>
   /** Lists the outputs of the children of a container in index order; null for those that did not succeed. */
   childOutputs(query: { containerRow: number; after: number; limit: number }): Promise<ChildOutput[]>
   getCached(query: { workflowId: number; task: string; key: string }): Promise<Output | null>

@@ -16,7 +16,7 @@ import { eventLog, appendEvents } from "./advance/event-log.ts"
 import { CallBatcher } from "./connection/call-batcher.ts"
 import { adopt, readClaims } from "./admin/read-claims.ts"
 import {
-  abandonedRuns,
+  listAbandonedRuns,
   deregisterHolder,
   extendWorkerLeases,
   listHolders,
@@ -58,7 +58,7 @@ import {
   getTask,
   childOutputs,
   listAttempts,
-  listInner,
+  listInnerRowStates,
   listRowStates,
   listTasks,
   pastDurations,
@@ -174,7 +174,7 @@ const accessTo = ({ pools, workflows, context, wakeParams }: Parts): Access => {
   return {
     read: (work) => pools.readers.read((connection) => work(bindNow(connection, context.clock.now()))),
     write: (work) => transact(audited(work), { notify: false }),
-    plainWrite: (work) => transact(work, { notify: false }),
+    unauditedWrite: (work) => transact(work, { notify: false }),
     writeAndNotify: (work) => transact(audited(work), { notify: true }),
     workflows,
   }
@@ -220,7 +220,7 @@ const runOperations = ({ workflows }: Parts, { read, writeAndNotify }: Access): 
 
 /** Operations that are one read or one transaction each. */
 const operations = (access: Access, random: Random) => {
-  const { read, write, plainWrite, writeAndNotify, workflows } = access
+  const { read, write, unauditedWrite, writeAndNotify, workflows } = access
   return {
     ...catalog(access),
     ...eventLog(access),
@@ -232,7 +232,7 @@ const operations = (access: Access, random: Random) => {
     ...triggerStore(access),
     ...pathTriggerStore(access),
     putWorkflow: (input) => (input.deploy ? writeAndNotify : write)((tx) => putWorkflow(tx, input)),
-    secret: () => write((tx) => readSecret(tx, random)),
+    getSecret: () => write((tx) => readSecret(tx, random)),
     requestCancel: (runId, reason, options) => writeAndNotify((tx) => requestCancel(tx, runId, reason, options)),
     setPaused: (runId, paused) => writeAndNotify((tx) => setPaused(tx, runId, paused)),
     retryRun: (runId, plan) => writeAndNotify((tx) => retryRun(tx, runId, plan)),
@@ -243,8 +243,8 @@ const operations = (access: Access, random: Random) => {
     listHolders: () => read(listHolders),
     workerToken: (id) => read((connection) => workerToken(connection, id)),
     reapHolders: (limit, { workers } = { workers: true }) => writeAndNotify((tx) => reapHolders(tx, { limit, workers })),
-    abandonedRuns: (limit) => read((connection) => abandonedRuns(connection, limit)),
-    readClaims: (fences) => plainWrite((tx) => readClaims(tx, fences)),
+    listAbandonedRuns: (limit) => read((connection) => listAbandonedRuns(connection, limit)),
+    readClaims: (fences) => unauditedWrite((tx) => readClaims(tx, fences)),
     adopt: (holder, fences) => write((tx) => adopt(tx, holder, fences)),
     findRunId: (query) => read((connection) => findRunId(connection, query)),
     listRuns: (query) => read((connection) => listRuns(connection, query)),
@@ -252,7 +252,7 @@ const operations = (access: Access, random: Random) => {
     getTask: (query) => read((connection) => getTask(connection, workflows, query)),
     findPaths: (query) => read((connection) => findPaths(connection, workflows, query)),
     listRowStates: (runId) => read((connection) => listRowStates(connection, workflows, runId)),
-    listInner: (query) => read((connection) => listInner(connection, workflows, query)),
+    listInnerRowStates: (query) => read((connection) => listInnerRowStates(connection, workflows, query)),
     listAttempts: (row) => read((connection) => listAttempts(connection, row)),
     childOutputs: (query) => read((connection) => childOutputs(connection, query)),
     trimCache: (limit) => write((tx) => trimCache(tx, limit)),

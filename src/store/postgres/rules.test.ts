@@ -32,17 +32,17 @@ const readyRow = fc.record({
   priority: small,
   workflowId: small,
   runSeq: small,
-  row: small,
+  rowId: small,
 })
 
 const cases = <T>(arbitrary: fc.Arbitrary<T>): T[] => fc.sample(arbitrary, 2000)
 
-const columnsOf = ({ lane, priority, workflowId, runSeq, row }: ReadyRow, prefix = "") => ({
+const columnsOf = ({ lane, priority, workflowId, runSeq, rowId }: ReadyRow, prefix = "") => ({
   [`${prefix}lane`]: lane,
   [`${prefix}priority`]: priority,
   [`${prefix}workflow_id`]: workflowId,
   [`${prefix}run_seq`]: runSeq,
-  [`${prefix}id`]: row,
+  [`${prefix}id`]: rowId,
 })
 
 const COLUMNS = (prefix = ""): string =>
@@ -102,7 +102,7 @@ it("counts finished rows as core does", async () => {
     ...row,
     ...countFinish({ ...row, isChild: row.parent_id !== null, allowedFailure: row.allowed_failure }, row.status),
   }))
-  const sum = (list: typeof counted, key: "listed" | "open" | "hooks" | "failed" | "failedChildren") =>
+  const sum = (list: typeof counted, key: "listedTasks" | "open" | "hooks" | "failedTopLevel" | "failedChildren") =>
     list.reduce((total, row) => total + row[key], 0)
   const byKey = <K extends number | null>(key: (row: (typeof counted)[number]) => K) =>
     [...Map.groupBy(counted, key)].toSorted(([a], [b]) => Number(a) - Number(b))
@@ -110,14 +110,14 @@ it("counts finished rows as core does", async () => {
     byKey((row) => row.run_seq).map(([run_seq, list]) => ({
       run_seq,
       open_tasks: sum(list, "open"),
-      failed: sum(list, "failed"),
+      failed: sum(list, "failedTopLevel"),
       hooks: sum(list, "hooks"),
       ...Object.fromEntries(
         ENDS.map((end) => [
           `tasks_${end}`,
           sum(
             list.filter(({ status }) => status === end),
-            "listed",
+            "listedTasks",
           ),
         ]),
       ),

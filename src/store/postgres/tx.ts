@@ -51,7 +51,7 @@ export interface Access {
   /** Runs `work` in one transaction. */
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** Runs `work` like `write`, when it makes no change that belongs in the audit log. */
-  plainWrite<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  unauditedWrite<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** Runs `work` in one transaction that may give other stores work, and wakes them. */
   writeAndNotify<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   workflows: Workflows

@@ -2,7 +2,7 @@
 
 import { CLAIM_ORDER } from "../../core/rules/claims/claim-order.ts"
 
-const COLUMN = { priority: "priority", runSeq: "run_seq", row: "id" } as const satisfies Record<
+const COLUMN = { priority: "priority", runSeq: "run_seq", rowId: "id" } as const satisfies Record<
   (typeof CLAIM_ORDER)[number]["key"],
   string
 >

@@ -56,9 +56,9 @@ const queueOf = (lane: string): string => {
 }
 
 /** Returns the job of its row of `tasks`, whose path is the id. */
-export const jobOfRow = ({ path, item, lane }: { path: string; item?: string | null; lane?: string }): EventJob => ({
+export const jobOfRow = ({ path, jobName, lane }: { path: string; jobName?: string | null; lane?: string }): EventJob => ({
   id: path,
-  name: item ?? "",
+  name: jobName ?? "",
   queue: queueOf(lane ?? ""),
 })
 

@@ -66,14 +66,14 @@ export const jobLimits = ({ queue, concurrencyKey, concurrencyLimit, limits }: L
   return [...own, ...[...shared].map(([key, cap]) => ({ key, cap }))]
 }
 
-const FIRST_GROUP = 2 ** 47
+const FIRST_JOB_GROUP = 2 ** 47
 
 /**
  * Returns the `workflow_id` of a job's row, by which claims take turns: a number of its group, above the ids of workflows; 0 without a
  * group.
  */
-export const groupId = ({ group }: Pick<NewJob, "group">): number =>
-  group === null ? 0 : FIRST_GROUP + (createHash("sha256").update(group).digest().readUIntBE(0, 6) % FIRST_GROUP)
+export const jobGroupNumber = ({ group }: Pick<NewJob, "group">): number =>
+  group === null ? 0 : FIRST_JOB_GROUP + (createHash("sha256").update(group).digest().readUIntBE(0, 6) % FIRST_JOB_GROUP)
 
 /** Returns the key of a job as it is stored. */
 export const keyColumn = ({ key }: Pick<NewJob, "key">): string | null => (key === null ? null : indexKey(key))

@@ -28,7 +28,7 @@ export const findViolations = async (remains: Remains, told: readonly Told[], sc
     try {
       await store.migrate()
       const problems = await compare(store, remains, told)
-      await store.secret()
+      await store.getSecret()
       return [...problems, ...checkFile(path, remains)]
     } finally {
       await store.close()

@@ -131,7 +131,7 @@ export class DurableFunctions implements Executor {
     } as const
     const own = { priority: null, idempotencyKey: null, logicalDate: null, private: false, workingDir: null }
     const task = { ...parent, rootRunId: null, depth: 1, withinSameWorkflow: true }
-    await engine.create("runs", () => this.#store.createRuns([{ ...run, ...own, parent: task }]))
+    await engine.createWithTurn("runs", () => this.#store.createRuns([{ ...run, ...own, parent: task }]))
   }
 
   async #startJob({ row }: ParentFunction, id: string, payload: JsonObject): Promise<void> {
@@ -140,7 +140,7 @@ export class DurableFunctions implements Executor {
     const fields = { executor, function: called!, paramsAsInput: paramsAsInput!, timeoutMs, startTimeoutMs }
     const own = { id, name, queue, priority, payload, retry, timeoutMs, task: fields, callerRow: row }
     const job = { ...JOB_DEFAULTS, ...own, dependencies: [], retryPolicy: DEFAULT_JOB_RETRY }
-    const created = await this.#process.engine.create("jobs", () => this.#store.createJobs([job]))
+    const created = await this.#process.engine.createWithTurn("jobs", () => this.#store.createJobs([job]))
     if ("rejected" in created && created.rejected !== "exists") throw new Error(`job ${id} was rejected: ${created.rejected}`)
   }
 

@@ -63,13 +63,13 @@ export interface CountedRow {
 /** How a finished row counts: each number is 0 or 1. */
 export interface FinishCounts {
   /** Listed tasks, which the run counts by status. */
-  listed: number
+  listedTasks: number
   /** Top-level rows, of which the run has one less open. */
   open: number
   /** Hooks, of which the run has one less pending. */
   hooks: number
   /** Failed top-level rows of the run. */
-  failed: number
+  failedTopLevel: number
   /** Unsuccessful children of the container. */
   failedChildren: number
 }
@@ -82,10 +82,10 @@ export const countFinish = ({ kind, hook, isChild, allowedFailure }: CountedRow,
   const open = !isChild && !hook
   const failed = status === "failed" && !allowedFailure
   return {
-    listed: Number(kind === "task" && !hook),
+    listedTasks: Number(kind === "task" && !hook),
     open: Number(open),
     hooks: Number(!isChild && hook),
-    failed: Number(open && failed),
+    failedTopLevel: Number(open && failed),
     failedChildren: Number(isChild && (failed || status === "cancelled")),
   }
 }

@@ -2,12 +2,12 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { CLAIM_ORDER, compareReady, precedesReady, type ReadyRow } from "./claim-order.ts"
 
-const head: ReadyRow = { lane: "q", priority: 5, workflowId: 1, runSeq: 10, row: 100 }
+const head: ReadyRow = { lane: "q", priority: 5, workflowId: 1, runSeq: 10, rowId: 100 }
 
 describe("the claim order", () => {
   it("follows its list of sort keys", () => {
     const small = fc.integer({ min: 0, max: 2 })
-    const row = fc.record({ priority: small, runSeq: small, row: small })
+    const row = fc.record({ priority: small, runSeq: small, rowId: small })
     fc.assert(
       fc.property(row, row, (a, b) => {
         const first = CLAIM_ORDER.find(({ key }) => a[key] !== b[key])

@@ -6,20 +6,21 @@ export interface ReadyRow {
   priority: number
   workflowId: number
   runSeq: number
-  row: number
+  rowId: number
 }
 
 /** Sort keys of the claim order. The stores generate their ORDER BY from them. */
 export const CLAIM_ORDER = [
   { key: "priority", descending: true },
   { key: "runSeq", descending: false },
-  { key: "row", descending: false },
+  { key: "rowId", descending: false },
 ] as const satisfies readonly { key: keyof ReadyRow; descending: boolean }[]
 
 type Ordered = Pick<ReadyRow, (typeof CLAIM_ORDER)[number]["key"]>
 
 /** Compares ready rows of one workflow: negative when `a` is claimed first. */
-export const compareReady = (a: Ordered, b: Ordered): number => b.priority - a.priority || a.runSeq - b.runSeq || a.row - b.row
+export const compareReady = (a: Ordered, b: Ordered): number =>
+  b.priority - a.priority || a.runSeq - b.runSeq || a.rowId - b.rowId
 
 /**
  * Returns whether a claim chooses by round robin among rows that are unblocked together: among those of several workflows, and among

@@ -17,13 +17,13 @@ export type JobRejection =
   | { rejected: "not_found" }
 
 /** A job id with the ids that it depends on. */
-export interface JobNode {
+export interface JobDependencies {
   id: string
   dependencies: readonly string[]
 }
 
 /** A job with its key, which is unique per name. */
-export interface KeyedJob extends JobNode {
+export interface KeyedJob extends JobDependencies {
   name: string
   key: string | null
 }
@@ -42,7 +42,7 @@ export interface KeyPlan<Job> {
 }
 
 /** Plans which of the given jobs are created. `existing`: ids of the jobs that have the keys, by `keyOfJob`. */
-export const planKeys = <Job extends KeyedJob>(
+export const resolveKeys = <Job extends KeyedJob>(
   jobs: readonly Job[],
   existing: ReadonlyMap<string, string>,
   onConflict: "existing" | "replace" | "error",
@@ -76,7 +76,7 @@ export const planKeys = <Job extends KeyedJob>(
 type Existing = Pick<ReadonlyMap<string, { status: JobStatus }>, "has">
 
 /** Returns why these jobs cannot be created together, or null. A dependency may be another job of the same call. */
-export const rejectNewJobs = (jobs: readonly JobNode[], existing: Existing): JobRejection | null => {
+export const rejectNewJobs = (jobs: readonly JobDependencies[], existing: Existing): JobRejection | null => {
   const edges = new Map<string, readonly string[]>()
   for (const { id, dependencies } of jobs) {
     if (existing.has(id) || edges.has(id)) return { rejected: "exists", id }
@@ -102,7 +102,7 @@ export const rejectChange = (status: JobStatus): JobRejection | null =>
  * accepted in any status. `edges`: the dependencies of everything above the job.
  */
 export const rejectDependencies = (
-  job: JobNode & { status: JobStatus },
+  job: JobDependencies & { status: JobStatus },
   dependencies: readonly string[],
   existing: Existing,
   edges: ReadonlyMap<string, readonly string[]>,
@@ -149,7 +149,7 @@ export const planJob = (dependencies: readonly string[], statuses: ReadonlyMap<s
  * Returns the new jobs with their plans in the order of their ids. The stores insert rows in this order and claim rows of equal
  * priority by row number. `existing`: statuses of dependencies that exist already.
  */
-export const planNewJobs = <Job extends JobNode>(
+export const planNewJobs = <Job extends JobDependencies>(
   jobs: readonly Job[],
   existing: ReadonlyMap<string, JobStatus>,
 ): { job: Job; plan: JobPlan }[] => {

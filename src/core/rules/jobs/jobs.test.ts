@@ -8,7 +8,7 @@ import {
   isJobFinished,
   JOB_STATUSES,
   type JobStatus,
-  type LinkedJob,
+  type JobWithStatus,
   orderJobs,
   propagateCompletion,
   propagateFailure,
@@ -207,7 +207,11 @@ describe("transitions", () => {
 })
 
 describe("cascades", () => {
-  const job = (id: string, dependencies: string[], status: JobStatus = "PENDING"): LinkedJob => ({ id, dependencies, status })
+  const job = (id: string, dependencies: string[], status: JobStatus = "PENDING"): JobWithStatus => ({
+    id,
+    dependencies,
+    status,
+  })
 
   it("block every pending job below a failure", () => {
     const jobs = [job("a", [], "FAILED"), job("b", ["a"]), job("c", ["b"]), job("d", ["x"]), job("e", ["c", "d"])]

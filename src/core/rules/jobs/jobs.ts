@@ -33,7 +33,7 @@ export interface OrderedJob {
 }
 
 /** Fields that determine readiness and cascades. */
-export interface LinkedJob {
+export interface JobWithStatus {
   id: string
   status: JobStatus
   dependencies: readonly string[]
@@ -103,7 +103,7 @@ const BLOCKING: ReadonlySet<JobStatus> = new Set(["FAILED", "BLOCKED"])
 
 /** Returns the state of a job's dependencies. A dependency without a known status (an external reference) keeps it waiting. */
 export const dependencyStatus = (
-  job: Pick<LinkedJob, "dependencies">,
+  job: Pick<JobWithStatus, "dependencies">,
   statuses: ReadonlyMap<string, JobStatus>,
 ): DependencyStatus => {
   let waiting = false
@@ -184,7 +184,7 @@ export const isJobFinished = (status: JobStatus): boolean => !JOB_TRANSITIONS.so
 
 // -- cascades ------------------------------------------------------------------------------------------------------------------
 
-const dependentsOf = <T extends LinkedJob>(jobs: readonly T[]): Map<string, T[]> => {
+const dependentsOf = <T extends JobWithStatus>(jobs: readonly T[]): Map<string, T[]> => {
   const dependents = new Map<string, T[]>()
   for (const job of jobs) {
     for (const id of new Set(job.dependencies)) {
@@ -197,7 +197,7 @@ const dependentsOf = <T extends LinkedJob>(jobs: readonly T[]): Map<string, T[]>
 }
 
 /** Returns the ids that become BLOCKED: pending dependents, transitively. A dependent in another status ends the cascade there. */
-export const propagateFailure = (failedJobId: string, jobs: readonly LinkedJob[]): Set<string> => {
+export const propagateFailure = (failedJobId: string, jobs: readonly JobWithStatus[]): Set<string> => {
   const dependents = dependentsOf(jobs)
   const blocked = new Set<string>()
   const frontier = [failedJobId]
@@ -212,7 +212,7 @@ export const propagateFailure = (failedJobId: string, jobs: readonly LinkedJob[]
 }
 
 /** Returns the ids that become READY once the given job is COMPLETED, whatever its status in `jobs`. */
-export const propagateCompletion = (completedJobId: string, jobs: readonly LinkedJob[]): Set<string> => {
+export const propagateCompletion = (completedJobId: string, jobs: readonly JobWithStatus[]): Set<string> => {
   const statuses = new Map(jobs.map((job) => [job.id, job.status]))
   statuses.set(completedJobId, "COMPLETED")
   const ready = jobs.filter(

@@ -47,9 +47,9 @@ export const countOverride = (node: Node, row: OverriddenEnd, before: FinalStatu
     countFinish({ ...row, allowedFailure: isAllowedFailure(node, row.kind, status) }, status)
   const [old, now] = [count(before), count(after)]
   const tasks = { success: 0, failed: 0, skipped: 0, cancelled: 0 }
-  tasks[before] -= old.listed
-  tasks[after] += now.listed
-  return { tasks, runFailed: now.failed - old.failed, parentFailed: now.failedChildren - old.failedChildren }
+  tasks[before] -= old.listedTasks
+  tasks[after] += now.listedTasks
+  return { tasks, runFailed: now.failedTopLevel - old.failedTopLevel, parentFailed: now.failedChildren - old.failedChildren }
 }
 
 /**

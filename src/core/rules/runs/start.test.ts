@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { workflow } from "../../testing.ts"
-import { planStart, runsToStart, startsPending } from "./start.ts"
+import { planStart, runsToStart, mustWaitToStart } from "./start.ts"
 
 const run = (id: string, workflowId: number, maxActiveRuns?: number) => ({ id, workflowId, maxActiveRuns })
 const started = (runs: ReturnType<typeof run>[], running: [number, number][] = []) =>
@@ -25,11 +25,11 @@ it("holds back later runs behind one that may not start, even if their version a
 
 it("inserts a run as pending when its workflow or its schedule may hold it back", () => {
   const limited = workflow({ a: {} }, { maxActiveRuns: 2 })
-  expect(startsPending(workflow({ a: {} }), {})).toBe(false)
-  expect(startsPending(workflow({ a: {} }), { waitForSchedule: true })).toBe(true)
-  expect(startsPending(limited, {})).toBe(true)
-  expect(startsPending(limited, { parent: { withinSameWorkflow: false } })).toBe(true)
-  expect(startsPending(limited, { parent: { withinSameWorkflow: true } })).toBe(false)
+  expect(mustWaitToStart(workflow({ a: {} }), {})).toBe(false)
+  expect(mustWaitToStart(workflow({ a: {} }), { waitForSchedule: true })).toBe(true)
+  expect(mustWaitToStart(limited, {})).toBe(true)
+  expect(mustWaitToStart(limited, { parent: { withinSameWorkflow: false } })).toBe(true)
+  expect(mustWaitToStart(limited, { parent: { withinSameWorkflow: true } })).toBe(false)
 })
 
 it("starts a run with its top-level rows, of which containers are not listed as tasks", () => {

@@ -17,7 +17,7 @@ export interface NewRunOrigin {
  * Returns whether a new run is inserted pending, for `runsToStart` to choose. Other runs start at once, among them a sub-workflow within a
  * run of the same workflow: pending, it would wait for the end of the run that waits for it.
  */
-export const startsPending = (
+export const mustWaitToStart = (
   workflow: CompiledWorkflow,
   { waitForSchedule = false, previousRun, parent }: NewRunOrigin,
 ): boolean =>

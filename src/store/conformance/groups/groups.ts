@@ -86,7 +86,7 @@ export const groupTests = (open: Open): void => {
       await evaluateAll(world, flow)
       const claims = await world.claim()
       expect(names(world, claims)).toEqual(["g.a[0]", "g.a[1]"])
-      expect(claims.map(({ parentItem, count }) => [parentItem, count])).toEqual([
+      expect(claims.map(({ parentItem, instanceCount }) => [parentItem, instanceCount])).toEqual([
         ["a", null],
         ["b", null],
       ])
@@ -112,7 +112,7 @@ export const groupTests = (open: Open): void => {
       await world.turn({ changes: near.map((claim) => world.ended(claim, "success", `near ${claim.path}`)) })
       await evaluateAll(world, flow)
       const leaves = await world.claim()
-      expect(leaves.map(({ path, count }) => [path, count])).toHaveLength(8)
+      expect(leaves.map(({ path, instanceCount }) => [path, instanceCount])).toHaveLength(8)
       const last = leaves.find(({ path }) => path === "1.0.1")!
       expect(last).toMatchObject({ count: 2, item: "b" })
       expect([...last.reads.values()].map(({ output }) => output)).toEqual([{ inline: "outside" }, { inline: "near 1" }])
@@ -257,7 +257,7 @@ export const groupTests = (open: Open): void => {
       }
       expect(pages).toEqual(["0", "1"])
       expect(await world.store.listRowStates(run.id)).toHaveLength(2)
-      const inner = await world.store.listInner({ runId: run.id, limit: 100 })
+      const inner = await world.store.listInnerRowStates({ runId: run.id, limit: 100 })
       expect(inner.map(({ node, path, kind }) => `${node} ${path} ${kind}`).toSorted()).toEqual([
         "0 0 group",
         "0 1 group",
@@ -266,7 +266,7 @@ export const groupTests = (open: Open): void => {
         "2 0 task",
         "2 1 task",
       ])
-      const second = await world.store.listInner({ runId: run.id, after: inner[3]!.row, limit: 100 })
+      const second = await world.store.listInnerRowStates({ runId: run.id, after: inner[3]!.row, limit: 100 })
       expect(second).toEqual(inner.slice(4))
     })
   })

@@ -269,7 +269,7 @@ export class Chaos {
 /** Reads the states of all rows except the instances of plain fan-outs. */
 export const statesOf = async (world: World, runId: RunId): Promise<RowState[]> => [
   ...(await world.store.listRowStates(runId)),
-  ...(await world.store.listInner({ runId, limit: 10_000 })),
+  ...(await world.store.listInnerRowStates({ runId, limit: 10_000 })),
 ]
 
 const checkRun = async (chaos: Chaos, run: RunRow): Promise<void> => {

@@ -306,7 +306,7 @@ export const retryRunTests = (open: Open): void => {
       expect(rest).toMatchObject({ kind: "fan", childrenCreated: 2, count: 4, childrenPending: 3 })
       await world.turn({ changes: [{ ...part, ...fence(rest!), items: ["c", "d"], offset: 2 } as Change] })
       const left = await world.claim()
-      expect(left.map(({ path, item, count }) => [path, item, count])).toEqual([
+      expect(left.map(({ path, item, instanceCount }) => [path, item, instanceCount])).toEqual([
         ["2", "c", 4],
         ["3", "d", 4],
       ])

@@ -53,8 +53,8 @@ export const fanOutTests = (open: Open): void => {
       const items = ["x", { a: [1] }, null, 4, true]
       const { claims, events } = await world.turn({ changes: [expandAll(await container(world), items)], claim: 9, gate: 9 })
       expect(names(world, claims)).toEqual(["each[0]", "each[1]", "each[2]", "each[3]", "each[4]"])
-      expect(claims.map(({ item, count, kind }) => ({ item, count, kind }))).toEqual(
-        items.map((item) => ({ item, count: 5, kind: "task" })),
+      expect(claims.map(({ item, instanceCount, kind }) => ({ item, instanceCount, kind }))).toEqual(
+        items.map((item) => ({ item, instanceCount: 5, kind: "task" })),
       )
       expect(events[0]).toMatchObject({ task: "each", path: "", status: "running", total: 5 })
       expect(await world.task(run.id, "each")).toMatchObject({ kind: "fan", status: "running", attemptId: null })

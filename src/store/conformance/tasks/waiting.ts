@@ -436,9 +436,9 @@ export const waitingTests = (open: Open): void => {
   describe("the secret of a store", () => {
     it("is created once and long enough", async () => {
       const world = await setup(open)
-      const secret = await world.store.secret()
+      const secret = await world.store.getSecret()
       expect(secret).toMatch(/^[0-9a-f]{64}$/)
-      expect(await world.store.secret()).toBe(secret)
+      expect(await world.store.getSecret()).toBe(secret)
     })
   })
 

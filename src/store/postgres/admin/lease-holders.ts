@@ -179,7 +179,7 @@ const ABANDONED = statement(
    GROUP BY root.seq, root.id, root.finished_at ORDER BY root.seq LIMIT :limit`,
 )
 
-export const abandonedRuns = (connection: SqlRunner, limit: number): Promise<AbandonedRun[]> =>
+export const listAbandonedRuns = (connection: SqlRunner, limit: number): Promise<AbandonedRun[]> =>
   connection.run(ABANDONED, { limit })
 
 /** Marks dead holders, releases their gate claims and returns their attempts in flight, at most `limit`. */

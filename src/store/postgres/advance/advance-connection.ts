@@ -106,7 +106,7 @@ export class AdvanceConnection {
     if (calls.size === 0) return null
     try {
       const [turn, created] = await this.#transact(async (tx) => {
-        const creating = pipelined(calls.createIn(tx))
+        const creating = pipelined(calls.createInTurn(tx))
         return [await advance(tx, { ...input, creating }), await creating]
       })
       calls.succeed(created)

@@ -50,7 +50,7 @@ import { amendOverdue, cancelOverdue } from "./group-timeouts.ts"
 import { expectsPendingWork, type LoopHints, type Observed } from "./hints.ts"
 import { areJobSuccesses } from "./finish-job-successes.ts"
 import { finishJobs, lockAndAmendJobs, lockRows, updatedRows } from "./jobs-in-turn.ts"
-import { notifyOfCancelled, notifyOfFinishes } from "./notify-tasks.ts"
+import { addCancelNotifications, addFinishNotifications } from "./notify-tasks.ts"
 import { type ExpiredJobs, NOTHING_EXPIRED } from "../jobs/expiry.ts"
 import { type FiredTimers, fireTimers, type PendingWork, readPendingWork } from "./timers.ts"
 import { claimResumed } from "./waiting.ts"
@@ -92,7 +92,7 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   const { plan, overdue } = prepared
   const inOrder = expectsPendingWork(hints, tx.clock.localNow()) || usesLimits(plan) || overdue.size > 0
   const first = await (inOrder ? applyInOrder(tx, input, prepared) : applyTogether(tx, input, prepared))
-  const recorded = pipelined(notifyOfFinishes(tx, appliedFinishes(plan, first.applied)))
+  const recorded = pipelined(addFinishNotifications(tx, appliedFinishes(plan, first.applied)))
   const cancelling = first.pending.cancelling.map(({ runSeq }) => runSeq)
   const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, cancelling)
   const overdueCancelled = overdue.size === 0 ? null : await cancelOverdue(tx, overdue)
@@ -325,7 +325,7 @@ const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Pr
     )
     await tx.workflows.load([...runs.values()].map(({ versionId }) => versionId))
     emitCancelled(tx, at, rows, runs)
-    await notifyOfCancelled(tx, rows, runs)
+    await addCancelNotifications(tx, rows, runs)
   }
   emitClosed(tx, at, closed)
   await tx.workflows.load([...claimed.gates, ...claimed.work].flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)))

@@ -17,7 +17,7 @@ import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { insertRows, RUN_ID_PLACEHOLDER } from "../runs/insert-rows.ts"
 import { reopenRun } from "../runs/reopen.ts"
-import { recordSuccesses } from "./record-successes.ts"
+import { recordTriggerSuccesses } from "./record-trigger-successes.ts"
 import { requestResume } from "./waiting.ts"
 
 /** Columns of a run that starts or closes, for `StartableRun`. */
@@ -104,7 +104,7 @@ export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<Closed
       tx,
       runs.map(({ run, compiled, status }) => ({ runId: run.id, notifications: endNotifications(compiled, run, status) })),
     ),
-    recordSuccesses(
+    recordTriggerSuccesses(
       tx,
       runs.flatMap(({ run, status }) => (status === "success" && !run.private ? [run.seq] : [])),
     ),

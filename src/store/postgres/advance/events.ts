@@ -54,7 +54,7 @@ export const emitChanges = (
     const { attempt } = inFlight
     const emit: Emit = (event) => {
       if (!isJobRow(inFlight.runSeq)) emitTask(tx, inFlight, event)
-      else if (deleted !== true) emitJob(tx, { ...inFlight, item: inFlight.jobName ?? null }, event)
+      else if (deleted !== true) emitJob(tx, inFlight, event)
     }
     if (expanded.has(changes)) {
       const { kind, total } = changes.expands[0]!
@@ -139,7 +139,7 @@ export const emitClosed = ({ events }: Tx, at: string, closed: Closed): void => 
 }
 
 export const emitClaims = (tx: Tx, at: string, claimed: readonly ClaimedRow[]): void => {
-  for (const { run_seq, run_id: runId, version_id: versionId, node, path, attempt, item, lane } of claimed)
-    if (isJobRow(run_seq)) emitJob(tx, { path, item, lane }, { status: "dispatched", at, attempt })
+  for (const { run_seq, run_id: runId, version_id: versionId, node, path, attempt, item: jobName, lane } of claimed)
+    if (isJobRow(run_seq)) emitJob(tx, { path, jobName, lane }, { status: "dispatched", at, attempt })
     else emitTask(tx, { runId, versionId, node, path }, { status: "dispatched", at, attempt })
 }

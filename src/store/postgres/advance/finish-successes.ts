@@ -180,8 +180,8 @@ export const isTopLevelSuccess = ({ inFlight, from, status, error }: Finish, wor
 interface DownstreamRow {
   runSeq: number
   node: number
-  /** Stands for the row's number in the claim order: rows of a run were inserted in the order of their nodes. */
-  row: number
+  /** The node, in place of the row's number, which is not known: rows of a run were inserted in the order of their nodes. */
+  rowId: number
   finished: number
   priority: number
 }
@@ -218,7 +218,7 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
         run.downstream.set(node, {
           runSeq,
           node,
-          row: node,
+          rowId: node,
           finished: 1,
           priority: taskPriority(nodes[node]!, inFlight.priority),
         })

@@ -3,7 +3,7 @@
 // are finished in the same transaction: a passed timeout needs no second timer, unless others claim rows there at the same moment.
 
 import type { Change } from "../../../core/model/change.ts"
-import { hasGroupTimeout } from "../../../core/model/task-path.ts"
+import { isUnderGroupTimeout } from "../../../core/model/task-path.ts"
 import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
 import { IS_CANCELLABLE } from "../../shared/cancellable.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
@@ -72,7 +72,8 @@ export interface AmendedUpdates {
 export const amendOverdue = async (tx: Tx, updates: AttemptUpdate[]): Promise<AmendedUpdates> => {
   const overdue = new Set<number>()
   const timed = updates.filter(
-    ({ inFlight }) => !isJobRow(inFlight.runSeq) && hasGroupTimeout(tx.workflows.getLoaded(inFlight.versionId), inFlight.node),
+    ({ inFlight }) =>
+      !isJobRow(inFlight.runSeq) && isUnderGroupTimeout(tx.workflows.getLoaded(inFlight.versionId), inFlight.node),
   )
   if (timed.length === 0) return { updates, overdue }
   const locked = tx.run(LOCK_RUNS, { runs: [...new Set(updates.map(({ inFlight }) => inFlight.runSeq))] })

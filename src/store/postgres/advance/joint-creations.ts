@@ -1,7 +1,7 @@
 // Jobs that are created in the transaction of a turn, which claims them at once: one commit less until they start. A turn that begins in
-// the tick of the call takes them (`Engine.create` wakes the loop before the call); without one they get a transaction of their own.
+// the tick of the call takes them (`Engine.createWithTurn` wakes the loop before the call); without one they get a transaction of their own.
 //
-// Only jobs that lock no existing row take part, so that the order of locks stays that of turns. When the common transaction fails, the
+// Only jobs that lock no existing row take part: in a turn, others would change the order of its locks. When the common transaction fails, the
 // turn is repeated without them, and each call by itself, so that a bad job fails neither the turn nor another call.
 
 import { rejectNewJobs } from "../../../core/rules/jobs/job-plan.ts"
@@ -9,7 +9,7 @@ import { hasPendingAuditEntry } from "../../contract/audit-scope.ts"
 import { StoreUnavailable } from "../../contract/errors.ts"
 import type { JobRejection, JobRow, NewJob } from "../../contract/jobs.ts"
 import { jobLimits } from "../../shared/job-rows.ts"
-import { createPlainJobs } from "../jobs/create.ts"
+import { createIndependentJobs } from "../jobs/create.ts"
 import type { Tx } from "../tx.ts"
 
 type Created = JobRow[] | JobRejection
@@ -18,7 +18,7 @@ type Created = JobRow[] | JobRejection
 interface Call {
   jobs: readonly NewJob[]
   /** Creates the jobs in a transaction of their own. */
-  alone(): Promise<Created>
+  separately(): Promise<Created>
   resolve(created: Created | Promise<Created>): void
   reject(reason: unknown): void
 }
@@ -26,23 +26,23 @@ interface Call {
 /** Most jobs that a turn creates: its other changes wait for them. */
 const MAX_JOBS = 64
 
-const isPlain = ({ key, dependencies, callerRow, ...job }: NewJob): boolean =>
+const locksNoRow = ({ key, dependencies, callerRow, ...job }: NewJob): boolean =>
   key === null && dependencies.length === 0 && callerRow === undefined && jobLimits(job).length === 0
 
 export class JointCreations {
   #waiting: Call[] = []
 
-  /** Creates jobs with the turn that begins in this tick, or else by `alone`. */
-  create(jobs: readonly NewJob[], alone: () => Promise<Created>): Promise<Created> {
-    if (jobs.length > MAX_JOBS || hasPendingAuditEntry() || !jobs.every(isPlain) || rejectNewJobs(jobs, new Map()) !== null)
-      return alone()
+  /** Creates jobs with the turn that begins in this tick, or else by `separately`. */
+  create(jobs: readonly NewJob[], separately: () => Promise<Created>): Promise<Created> {
+    if (jobs.length > MAX_JOBS || hasPendingAuditEntry() || !jobs.every(locksNoRow) || rejectNewJobs(jobs, new Map()) !== null)
+      return separately()
     return new Promise((resolve, reject) => {
-      const call: Call = { jobs, alone, resolve, reject }
+      const call: Call = { jobs, separately, resolve, reject }
       this.#waiting.push(call)
       setImmediate(() => {
         if (!this.#waiting.includes(call)) return
         this.#waiting = this.#waiting.filter((each) => each !== call)
-        resolve(alone())
+        resolve(separately())
       })
     })
   }
@@ -68,8 +68,8 @@ export class TakenCalls {
   }
 
   /** Creates the jobs of all calls. Sends its statements before it returns. */
-  createIn(tx: Tx): Promise<JobRow[]> {
-    return createPlainJobs(
+  createInTurn(tx: Tx): Promise<JobRow[]> {
+    return createIndependentJobs(
       tx,
       this.#calls.flatMap(({ jobs }) => jobs),
     )
@@ -83,9 +83,9 @@ export class TakenCalls {
 
   /** Creates the jobs of each call by itself, unless the commit may have succeeded: callers learn of that. */
   fail(error: unknown): void {
-    for (const { alone, resolve, reject } of this.#calls) {
+    for (const { separately, resolve, reject } of this.#calls) {
       if (error instanceof StoreUnavailable) reject(error)
-      else resolve(alone())
+      else resolve(separately())
     }
   }
 }

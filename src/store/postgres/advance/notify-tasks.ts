@@ -16,14 +16,18 @@ export const notificationsOfFinish = (workflows: Workflows, { inFlight, status }
     : taskNotifications(workflows.getLoaded(inFlight.versionId), inFlight, inFlight, status),
 })
 
-export const notifyOfFinishes = (tx: Tx, finishes: readonly Finish[]): Promise<void> =>
+export const addFinishNotifications = (tx: Tx, finishes: readonly Finish[]): Promise<void> =>
   addNotifications(
     tx,
     finishes.map((finish) => notificationsOfFinish(tx.workflows, finish)),
   )
 
 /** Adds the notifications of cancelled tasks. The caller has loaded the workflows of the runs. */
-export const notifyOfCancelled = (tx: Tx, rows: readonly CancelledRow[], runs: ReadonlyMap<number, RunInfo>): Promise<void> =>
+export const addCancelNotifications = (
+  tx: Tx,
+  rows: readonly CancelledRow[],
+  runs: ReadonlyMap<number, RunInfo>,
+): Promise<void> =>
   addNotifications(
     tx,
     rows.map((row) => {

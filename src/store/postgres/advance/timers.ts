@@ -13,7 +13,7 @@ import { type ExpiredJobs, expireJobs } from "../jobs/expiry.ts"
 import { findWithoutLimits, setLimits, WITHOUT_LIMITS } from "../jobs/late-limits.ts"
 import { readPassedTimeouts } from "./group-timeouts.ts"
 
-const FIRE_RETRIES = statement(
+const MAKE_DUE_READY = statement(
   "timers_fire_retries",
   `WITH due AS MATERIALIZED (
      SELECT id FROM tasks WHERE available_at <= ${NOW} AND (${WITHOUT_LIMITS}) IS NOT TRUE ORDER BY available_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED
@@ -39,7 +39,7 @@ export interface FiredTimers {
 
 /** Makes due retries and delayed jobs ready, starts to cancel runs that timed out, and fails jobs past their expiry. */
 export const fireTimers = async (tx: Tx): Promise<FiredTimers> => {
-  const retries = tx.run(FIRE_RETRIES)
+  const retries = tx.run(MAKE_DUE_READY)
   const withoutLimits = pipelined(findWithoutLimits(tx))
   const passed = pipelined(readPassedTimeouts(tx))
   const runs = tx.run<{ seq: number; version_id: number }>(TIMED_OUT_RUNS)

@@ -91,7 +91,7 @@ export const toTaskClaims = async (tx: Tx, rows: readonly ClaimedRow[], results:
       run,
       reads: reads[i]!(),
       parentItem: parentItems.get(row.id) ?? null,
-      count: row.kind === "task" ? (fanTotals.get(row.parent_id) ?? null) : row.children_total,
+      instanceCount: row.kind === "task" ? (fanTotals.get(row.parent_id) ?? null) : row.children_total,
     })
   })
 }
@@ -207,7 +207,10 @@ const readFanTotals = async (tx: Tx, rows: readonly ClaimedRow[]): Promise<Map<n
   return new Map(found.map(({ id, children_total }) => [id, children_total]))
 }
 
-const toTaskClaim = (row: ClaimedRow, loaded: Pick<TaskClaim, "run" | "reads" | "parentItem" | "count">): TaskClaim => ({
+const toTaskClaim = (
+  row: ClaimedRow,
+  loaded: Pick<TaskClaim, "run" | "reads" | "parentItem" | "instanceCount">,
+): TaskClaim => ({
   row: row.id,
   attemptId: row.attempt_id,
   runSeq: row.run_seq,

@@ -11,9 +11,9 @@ import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Access, Tx } from "../tx.ts"
 
-export const functionStore = ({ read, plainWrite, writeAndNotify }: Access): FunctionStore => ({
+export const functionStore = ({ read, unauditedWrite, writeAndNotify }: Access): FunctionStore => ({
   loadFunctions: (rows) => read((connection) => load(connection, rows)),
-  recordSteps: (steps) => plainWrite((tx) => record(tx, steps)),
+  recordSteps: (steps) => unauditedWrite((tx) => record(tx, steps)),
   sendSignal: (signal) => writeAndNotify((tx) => send(tx, signal)),
   listSteps: (runId) => read((connection) => list(connection, runId)),
 })

@@ -1,7 +1,7 @@
 // Creates jobs, all of a call or none. core/rules/jobs/job-plan.ts rejects them or plans their first state.
 
-import { type JobPlan, keyOfJob, planKeys, planNewJobs, rejectNewJobs } from "../../../core/rules/jobs/job-plan.ts"
-import { createdJob, groupId, jobLane, jobLimits, keyColumn, settingsColumn, sharedJson } from "../../shared/job-rows.ts"
+import { type JobPlan, keyOfJob, resolveKeys, planNewJobs, rejectNewJobs } from "../../../core/rules/jobs/job-plan.ts"
+import { createdJob, jobGroupNumber, jobLane, jobLimits, keyColumn, settingsColumn, sharedJson } from "../../shared/job-rows.ts"
 import type { Tx } from "../tx.ts"
 import type { JobRejection, JobRow, NewJob, OnKeyConflict } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
@@ -26,7 +26,7 @@ export const createJobs = async (
   { onConflict, checkIds }: CreateOptions,
 ): Promise<JobRow[] | JobRejection> => {
   if (given.length === 0) return []
-  const plan = planKeys(given, await findKeys(tx, given), onConflict)
+  const plan = resolveKeys(given, await findKeys(tx, given), onConflict)
   if ("rejected" in plan) return plan
   const jobs = plan.fresh
   const tableLocked = pipelined(lockTasksForWrite(tx))
@@ -58,7 +58,7 @@ export const createJobs = async (
 const createdEvent = (job: JobRow): StoreEvent => jobEvent(job, job.status, { at: job.createdAt, availableAt: job.availableAt })
 
 /** Creates jobs without keys, dependencies and limits, which therefore need no checks. Sends its statements before it returns. */
-export const createPlainJobs = async (tx: Tx, jobs: readonly NewJob[]): Promise<JobRow[]> => {
+export const createIndependentJobs = async (tx: Tx, jobs: readonly NewJob[]): Promise<JobRow[]> => {
   const tableLocked = pipelined(lockTasksForWrite(tx))
   const inserting = pipelined(insertJobs(tx, planNewJobs(jobs, new Map()), new Map()))
   await tableLocked
@@ -122,7 +122,7 @@ const insertJobs = async (
     retryPolicies: shared(jobs.map(({ retryPolicy }) => sharedJson(retryPolicy))),
     tasks: shared(jobs.map(({ task }) => (task === null ? null : sharedJson(task)))),
     payloads: shared(jobs.map(({ payload }) => JSON.stringify(payload))),
-    groups: shared(jobs.map(groupId)),
+    groups: shared(jobs.map(jobGroupNumber)),
     runAts: jobs.map(({ runAt }) => runAt),
     delays: jobs.map(({ delayMs }) => delayMs),
     keys: jobs.map(keyColumn),

@@ -2,7 +2,7 @@
 
 import type { NewJob } from "../../contract/jobs.ts"
 import { jobEvent } from "../../shared/events.ts"
-import { groupId, HAS_NOT_STARTED, jobLane, jobLimits, settingsColumn } from "../../shared/job-rows.ts"
+import { jobGroupNumber, HAS_NOT_STARTED, jobLane, jobLimits, settingsColumn } from "../../shared/job-rows.ts"
 import { ensureLimits, FreedSlots } from "../claim/limits.ts"
 import { deleteFrom, ENTRY, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { statement } from "../connection/statement.ts"
@@ -15,7 +15,7 @@ const LOCK = statement("job_replace_lock", `SELECT t.limits FROM tasks t WHERE t
 const WRITE = statement(
   "job_replace",
   `WITH before AS MATERIALIZED (SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = :row), row AS (
-     UPDATE tasks t SET lane = :lane, priority = :priority::smallint, workflow_id = :groupId::bigint, limits = :limits::bigint[],
+     UPDATE tasks t SET lane = :lane, priority = :priority::smallint, workflow_id = :jobGroupNumber::bigint, limits = :limits::bigint[],
        parked = NULL, available_at = ${AVAILABLE_AT(":runAt::timestamptz", ":delayMs::bigint")}
      FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}, t.upstream_pending, t.available_at
    ), dequeued AS (
@@ -42,7 +42,7 @@ export const replaceJob = async (tx: Tx, row: number, by: NewJob): Promise<void>
     row,
     lane: jobLane(by),
     priority: by.priority,
-    groupId: groupId(by),
+    jobGroupNumber: jobGroupNumber(by),
     limits: limits.length === 0 ? null : limits,
     runAt: by.runAt,
     delayMs: by.delayMs,

@@ -2,7 +2,7 @@
 // workflow or an earlier run of its schedule holds it back.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import { startsPending } from "../../../core/rules/runs/start.ts"
+import { mustWaitToStart } from "../../../core/rules/runs/start.ts"
 import { runPriority } from "../../../core/rules/runs/new-rows.ts"
 import type { NewRun, RunRow, StoreEvent } from "../../contract/store.ts"
 import { startPendingRuns, lockWorkflows, planRun } from "../advance/close-runs.ts"
@@ -20,7 +20,7 @@ import { NOW } from "../connection/store-clock.ts"
 const INSERT = statement(
   "create_runs",
   `WITH c AS (
-     SELECT * FROM unnest(:ids::uuid[], :workflowIds::bigint[], :versionIds::bigint[], :startsPendingFlags::boolean[], :triggers::text[],
+     SELECT * FROM unnest(:ids::uuid[], :workflowIds::bigint[], :versionIds::bigint[], :pendingFlags::boolean[], :triggers::text[],
        :params::text[], :priorities::smallint[], :logicalDates::text[], :idempotencyKeys::text[], :privateFlags::boolean[],
        :workingDirs::text[], :timezones::text[], :scheduleIds::bigint[], :waitForScheduleFlags::boolean[], :timeouts::bigint[],
        :openTasks::int[], :totals::int[], :parentRows::bigint[], :parentRuns::uuid[], :parentTasks::text[], :rootRunIds::uuid[],
@@ -64,32 +64,32 @@ const FIND_EXISTING = statement(
 
 export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run: RunRow; created: boolean }[]> => {
   const planned = await planRuns(tx, runs)
-  const startingPending = planned.filter((plan) => plan.startsPending).map(({ run }) => run)
-  if (startingPending.length > 0) await lockWorkflows(tx, new Set(startingPending.map(({ workflowId }) => workflowId)))
-  const inserted = await insertRuns(tx, planned)
-  const seqs = new Map(inserted.map(({ seq, id }) => [id, seq]))
-  const starting = planned.filter((plan) => !plan.startsPending && seqs.has(plan.run.id))
-  const inserting = pipelined(insertRowsOf(tx, starting, seqs))
-  const pending = startingPending.filter(({ id }) => seqs.has(id))
+  const held = planned.filter((plan) => plan.mustWait).map(({ run }) => run)
+  if (held.length > 0) await lockWorkflows(tx, new Set(held.map(({ workflowId }) => workflowId)))
+  // Runs that are not inserted existed before.
+  const newSeqs = new Map((await insertRuns(tx, planned)).map(({ seq, id }) => [id, seq]))
+  const immediate = planned.filter((plan) => !plan.mustWait && newSeqs.has(plan.run.id))
+  const rowsInserted = pipelined(insertRowsOf(tx, immediate, newSeqs))
   const started = await startPendingRuns(
     tx,
-    pending.map(({ workflowId }) => workflowId),
+    held.filter(({ id }) => newSeqs.has(id)).map(({ workflowId }) => workflowId),
   )
 
-  const repeated = runs.filter((run) => !seqs.has(run.id))
+  const repeated = runs.filter((run) => !newSeqs.has(run.id))
   const existing = new Map(repeated.length === 0 ? [] : await findExisting(tx, repeated))
-  const found = await readRuns(tx, [...seqs.values(), ...existing.values()])
-  await inserting
+  const found = await readRuns(tx, [...newSeqs.values(), ...existing.values()])
+  await rowsInserted
+  // A run with the caller's id is the caller's, also when an earlier call has inserted it, whose reply was lost.
   const results = runs.map((run) => {
-    const row = found.get(seqs.get(run.id) ?? existing.get(run.id)!)!
+    const row = found.get(newSeqs.get(run.id) ?? existing.get(run.id)!)!
     return { run: row, created: row.id === run.id }
   })
-  const inserts = results.flatMap(({ run }) => (seqs.has(run.id) ? [run] : []))
-  tx.events.push(...createdEvents(inserts, started.runs))
+  const newRuns = results.flatMap(({ run }) => (newSeqs.has(run.id) ? [run] : []))
+  tx.events.push(...createdEvents(newRuns, started.runs))
   return results
 }
 
-type Planned = { run: NewRun; priority: number; startsPending: boolean } & ReturnType<typeof planRun>
+type Planned = { run: NewRun; priority: number; mustWait: boolean } & ReturnType<typeof planRun>
 
 const planRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<Planned[]> => {
   await tx.workflows.load(runs.map((run) => run.versionId))
@@ -97,7 +97,7 @@ const planRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<Planned[]> => 
     const compiled = tx.workflows.getLoaded(run.versionId)
     const priority = runPriority(compiled, run.priority)
     const plan = planRun(compiled, { priority, private: run.private })
-    return { run, priority, startsPending: startsPending(compiled, run), ...plan }
+    return { run, priority, mustWait: mustWaitToStart(compiled, run), ...plan }
   })
 }
 
@@ -105,13 +105,13 @@ const planRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<Planned[]> => 
  * Inserts the rows and notifications of started runs. Runs with the same rows share a statement. Sends its statements before it
  * returns.
  */
-const insertRowsOf = async (tx: Tx, starting: readonly Planned[], seqs: ReadonlyMap<string, number>): Promise<void> => {
-  const sameRows = Map.groupBy(starting, ({ run, priority }) => `${run.versionId}/${priority}/${run.private}`)
+const insertRowsOf = async (tx: Tx, immediate: readonly Planned[], seqs: ReadonlyMap<string, number>): Promise<void> => {
+  const sameRows = Map.groupBy(immediate, ({ run, priority }) => `${run.versionId}/${priority}/${run.private}`)
   const inserted = [...sameRows.values()].map((plans) => {
     const members = plans.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id, rootRunId: run.parent?.rootRunId ?? null }))
     return insertRows(tx, members, plans[0]!.run.workflowId, plans[0]!.rows, false)
   })
-  const notifications = starting.map((plan) => ({ runId: plan.run.id, notifications: plan.notifications }))
+  const notifications = immediate.map((plan) => ({ runId: plan.run.id, notifications: plan.notifications }))
   await Promise.all([...inserted, addNotifications(tx, notifications)].map(pipelined))
 }
 
@@ -130,7 +130,7 @@ const insertRuns = (tx: SqlRunner, planned: readonly Planned[]): Promise<{ seq: 
     ids: planned.map(({ run }) => run.id),
     workflowIds: planned.map(({ run }) => run.workflowId),
     versionIds: planned.map(({ run }) => run.versionId),
-    startsPendingFlags: planned.map((plan) => plan.startsPending),
+    pendingFlags: planned.map((plan) => plan.mustWait),
     triggers: planned.map(({ run }) => run.trigger),
     params: planned.map(({ run }) => JSON.stringify(run.params)),
     priorities: planned.map(({ priority }) => priority),
@@ -138,9 +138,9 @@ const insertRuns = (tx: SqlRunner, planned: readonly Planned[]): Promise<{ seq: 
     idempotencyKeys: planned.map(({ run }) => run.idempotencyKey),
     privateFlags: planned.map(({ run }) => run.private),
     workingDirs: planned.map(({ run }) => run.workingDir),
-    timeouts: planned.map((plan) => (plan.startsPending ? null : plan.timeoutMs)),
-    openTasks: planned.map((plan) => (plan.startsPending ? 0 : plan.rows.length)),
-    totals: planned.map((plan) => (plan.startsPending ? 0 : plan.tasks)),
+    timeouts: planned.map((plan) => (plan.mustWait ? null : plan.timeoutMs)),
+    openTasks: planned.map((plan) => (plan.mustWait ? 0 : plan.rows.length)),
+    totals: planned.map((plan) => (plan.mustWait ? 0 : plan.tasks)),
     timezones: planned.map(({ run }) => run.timezone ?? null),
     scheduleIds: planned.map(({ run }) => run.scheduleId ?? null),
     waitForScheduleFlags: planned.map(({ run }) => run.waitForSchedule === true),

@@ -1,7 +1,7 @@
 // Retries a finished run: it is pending with the plan of its retry, and starts at once unless `max_active_runs` holds it back.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import { startsPending } from "../../../core/rules/runs/start.ts"
+import { mustWaitToStart } from "../../../core/rules/runs/start.ts"
 import type { RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { startPendingRuns, STARTABLE_RUN, type StartableRun, startRuns } from "../advance/close-runs.ts"
 import { statement } from "../connection/statement.ts"
@@ -44,7 +44,7 @@ export const retryRun = async (tx: Tx, runId: RunId, plan: RetryReset): Promise<
   if (hooks.length > 0) await tx.run(DELETE_HOOKS, { run: run.seq, hooks })
   const [{ hasRows }] = (await tx.run<{ hasRows: boolean }>(HAS_ROWS, { run: run.seq })) as [{ hasRows: boolean }]
   const queued = await tx.run<{ now: string }>(QUEUE, { run: run.seq, plan: hasRows ? JSON.stringify(plan.rows) : null })
-  const started = startsPending(compiled, {})
+  const started = mustWaitToStart(compiled, {})
     ? (await startPendingRuns(tx, [run.workflow_id])).runs
     : await startNow(tx, run, hasRows ? plan.rows : null)
   const { now: at } = queued[0]!

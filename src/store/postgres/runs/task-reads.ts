@@ -148,7 +148,7 @@ const INNER = statement(
    ORDER BY t.run_seq, t.id LIMIT :limit`,
 )
 
-export const listInner = async (
+export const listInnerRowStates = async (
   connection: SqlRunner,
   workflows: Workflows,
   { runId, after = 0, limit }: { runId: RunId; after?: number; limit: number },

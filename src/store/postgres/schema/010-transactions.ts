@@ -123,7 +123,7 @@ CREATE FUNCTION enqueue_retry(retry jsonb) RETURNS jsonb LANGUAGE sql AS $$
 $$;
 `
 
-/** Returns a number of the group as `groupId` in store/shared/job-rows.ts does. */
+/** Returns a number of the group as `jobGroupNumber` in store/shared/job-rows.ts does. */
 const GROUP_ID = (group: string): string =>
   `COALESCE(('x' || left(encode(sha256(convert_to(${group}, 'UTF8')), 'hex'), 12))::bit(48)::bigint % 140737488355328 + 140737488355328, 0)`
 

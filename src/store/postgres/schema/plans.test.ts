@@ -84,7 +84,7 @@ const statementsOf = async (database: TestDatabase): Promise<Sent> => {
   add.mockClear()
   await store.listInFlight(holder)
   await store.listHolders()
-  await store.abandonedRuns(10)
+  await store.listAbandonedRuns(10)
   await store.listQueues()
   await store.slotUsers("q:default", 10)
   await store.stats()

@@ -117,7 +117,7 @@ SELECT root.id, root.finished_at IS NOT NULL FROM (
 WHERE (r.cancelling OR root.finished_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.run_id = root.id AND h.dead = 0)
 GROUP BY root.id ORDER BY root.seq LIMIT ? + 0`
 
-export const abandonedRuns = (session: Session, limit: number): AbandonedRun[] =>
+export const listAbandonedRuns = (session: Session, limit: number): AbandonedRun[] =>
   session.db.all<[RunId, number]>(ABANDONED, limit).map(([runId, closed]) => ({ runId, closed: closed === 1 }))
 
 /** Marks dead holders, releases their gate claims and returns their attempts in flight, at most `limit`. */

@@ -42,11 +42,11 @@ const appendEntries = (tx: Tx, changes: readonly Change[], rejected: readonly Fe
 }
 
 /** Returns whether tasks that call functions were unblocked, and not claimed: another process may have the functions. */
-const leavesFunctions = (tx: Tx, unblocked: readonly RowToUnblock[], claimed: readonly { row: number }[]): boolean => {
-  const rows = new Set(claimed.map(({ row }) => row))
+const leavesFunctions = (tx: Tx, unblocked: readonly RowToUnblock[], claimed: readonly { rowId: number }[]): boolean => {
+  const rows = new Set(claimed.map(({ rowId }) => rowId))
   return unblocked.some(
-    ({ row, runSeq, node }) =>
-      !rows.has(row) && tx.workflows.get(tx.runs.get(runSeq).versionId).nodes[node]!.executor === FUNCTION_EXECUTOR,
+    ({ rowId, runSeq, node }) =>
+      !rows.has(rowId) && tx.workflows.get(tx.runs.get(runSeq).versionId).nodes[node]!.executor === FUNCTION_EXECUTOR,
   )
 }
 

@@ -3,7 +3,7 @@
 // batch with the same attempt id.
 
 import type { Change, Fence, Output } from "../../../core/model/change.ts"
-import { hasGroupTimeout } from "../../../core/model/task-path.ts"
+import { isUnderGroupTimeout } from "../../../core/model/task-path.ts"
 import type { SkipReason, FinalStatus } from "../../../core/model/status.ts"
 import { isLegal } from "../../../core/rules/changes/transitions.ts"
 import { isRestrictedLane } from "../../../core/routing/lanes.ts"
@@ -14,7 +14,7 @@ import { amendOverdue, deleteGroupTimeout } from "./group-timeouts.ts"
 import { emitTask } from "./events.ts"
 import { deleteChildren, expand } from "./expand.ts"
 import { limitText } from "../connection/limit-column.ts"
-import { notifyOfTask } from "./notify-task.ts"
+import { addTaskNotifications } from "./notify-task.ts"
 import { openGroup } from "./open-group.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
@@ -58,7 +58,7 @@ const rowsToLoad = (tx: Tx, changes: readonly Change[]): Set<number> => {
 
 /** Returns whether a cached row is not enough: a row inside a group with a timeout may have a stop request, which its end deletes. */
 const mustReadRow = (tx: Tx, row: LoadedRow): boolean =>
-  row.parent !== null && hasGroupTimeout(tx.workflows.get(tx.runs.get(row.runSeq).versionId), row.node)
+  row.parent !== null && isUnderGroupTimeout(tx.workflows.get(tx.runs.get(row.runSeq).versionId), row.node)
 
 /** "mismatch": the change has had no effect, since its fence or its statement does not match this row. A row that was just read rejects it. */
 type Outcome = "applied" | "mismatch"
@@ -178,7 +178,7 @@ const finish = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"finis
     row.id,
     attemptId,
     row.status,
-    ...(isJob ? [row.lane, row.item] : []),
+    ...(isJob ? [row.lane, row.jobName] : []),
   )
   if (written === 0) return false
   emitMissingStart(tx, row, startedAt)
@@ -187,7 +187,7 @@ const finish = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"finis
   if (!isJob) tx.results.set(row.runSeq, row.node, row.path, { status, output: result.output ?? null })
   if (!row.isWaiting) effects.free(row)
   effects.finish(row, status, null)
-  notifyOfTask(tx, row, status)
+  addTaskNotifications(tx, row, status)
   emitTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })
   return true
 }
@@ -288,7 +288,7 @@ UPDATE tasks SET status = ?, skip_reason = ?, error = ?, output = ?, output_key 
   attempt_id = NULL, holder = NULL
 WHERE id = ? AND attempt_id = ? AND status = 'pending'`
 
-interface Decision {
+interface GateFinish {
   status: FinalStatus
   skipReason?: SkipReason
   error?: string
@@ -296,7 +296,7 @@ interface Decision {
 }
 
 /** Finishes a row without an attempt. */
-const finishAtGate = (tx: Tx, effects: BatchEffects, row: LoadedRow, decision: Decision): boolean => {
+const finishAtGate = (tx: Tx, effects: BatchEffects, row: LoadedRow, decision: GateFinish): boolean => {
   const { status, skipReason = null, error, output } = decision
   tx.db.run(FINISH_AT_GATE, status, skipReason, error ?? null, ...outputColumns(output), tx.at, row.id, row.attemptId)
   row.status = status
@@ -309,7 +309,7 @@ const finishAtGate = (tx: Tx, effects: BatchEffects, row: LoadedRow, decision: D
     deleteGroupTimeout(tx, row)
   }
   effects.finish(row, status, skipReason)
-  notifyOfTask(tx, row, status)
+  addTaskNotifications(tx, row, status)
   emitTask(tx, row, { status, at: tx.at, attempt: row.attempt, error })
   return true
 }

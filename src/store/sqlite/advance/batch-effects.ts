@@ -15,8 +15,8 @@ import type { Tx } from "../tx.ts"
 
 /** Upstream tasks of a row that the batch finished. */
 interface FinishedUpstreams {
-  /** Row number, if the rows of the run were inserted in the order of their nodes. */
-  row: number
+  /** Number of the row, if the rows of the run were inserted in the order of their nodes; the claim checks it. */
+  guessedRowId: number
   node: number
   path: string
   finished: number
@@ -30,11 +30,11 @@ interface FinishedUpstreams {
 /** Changes of a run's counters. */
 interface RunDelta {
   open: number
-  failed: number
+  failedTopLevel: number
   hooks: number
   total: number
   success: number
-  taskFailed: number
+  failedTasks: number
   skipped: number
   cancelled: number
 }
@@ -44,7 +44,7 @@ type FinishedRow = Pick<LoadedRow, "id" | "runSeq" | "node" | "path" | "kind" | 
 /** Counter of the run that a finished task belongs to. */
 export const COUNTER = {
   success: "success",
-  failed: "taskFailed",
+  failed: "failedTasks",
   skipped: "skipped",
   cancelled: "cancelled",
 } as const satisfies Record<FinalStatus, keyof RunDelta>
@@ -84,10 +84,10 @@ export class BatchEffects {
     const allowedFailure = status === "failed" && isAllowedFailure(this.#nodeOf(row), row.kind, status)
     const counts = countFinish({ kind: row.kind, hook: row.hook, isChild: row.parent !== null, allowedFailure }, status)
     const run = this.runDelta(row.runSeq)
-    run[COUNTER[status]] += counts.listed
+    run[COUNTER[status]] += counts.listedTasks
     run.open -= counts.open
     run.hooks -= counts.hooks
-    run.failed += counts.failed
+    run.failedTopLevel += counts.failedTopLevel
     if (row.parent !== null) this.#finishChild(row.parent, counts.failedChildren)
   }
 
@@ -117,7 +117,7 @@ export class BatchEffects {
       if (counts === undefined) {
         // A guess that saves a search: insert-rows.ts inserts the top-level rows of a run in the order of their nodes.
         const id = row.id - row.node + node
-        counts = { row: id, node, path, finished: 0, failed: 0, unmet: 0, waived: 0, lane: null }
+        counts = { guessedRowId: id, node, path, finished: 0, failed: 0, unmet: 0, waived: 0, lane: null }
         rows.set(key, counts)
       }
       counts.finished++
@@ -162,7 +162,7 @@ export class BatchEffects {
   runDelta(seq: number): RunDelta {
     let run = this.#runs.get(seq)
     if (run === undefined) {
-      run = { open: 0, failed: 0, hooks: 0, total: 0, success: 0, taskFailed: 0, skipped: 0, cancelled: 0 }
+      run = { open: 0, failedTopLevel: 0, hooks: 0, total: 0, success: 0, failedTasks: 0, skipped: 0, cancelled: 0 }
       this.#runs.set(seq, run)
       this.touch(seq)
     }
@@ -184,10 +184,10 @@ export class BatchEffects {
   #applyDownstream(runSeq: number, rows: Iterable<FinishedUpstreams>, toUnblock?: RowToUnblock[]): void {
     const { nodes } = this.#tx.workflows.get(this.#tx.runs.get(runSeq).versionId)
     for (const counts of rows) {
-      const { row, node, path, finished, failed, unmet, waived } = counts
+      const { guessedRowId, node, path, finished, failed, unmet, waived } = counts
       const { group, gated } = nodes[node]!
-      const isPlain = path === "" && failed + unmet + waived === 0 && group === null && !gated
-      if (toUnblock !== undefined && isPlain) toUnblock.push({ row, runSeq, node, path: "", finished })
+      const isUngatedSuccess = path === "" && failed + unmet + waived === 0 && group === null && !gated
+      if (toUnblock !== undefined && isUngatedSuccess) toUnblock.push({ rowId: guessedRowId, runSeq, node, path: "", finished })
       else writeCountDown(this.#tx, runSeq, counts)
     }
   }
@@ -234,6 +234,6 @@ UPDATE runs SET open_tasks = open_tasks + ?, failed = failed + ?, hooks_pending 
 WHERE seq = ?`
 
 const countRun = (tx: Tx, seq: number, run: RunDelta): void => {
-  const { open, failed, hooks, total, success, taskFailed, skipped, cancelled } = run
-  tx.db.put(COUNT_RUN, open, failed, hooks, total, success, taskFailed, skipped, cancelled, seq)
+  const { open, failedTopLevel, hooks, total, success, failedTasks, skipped, cancelled } = run
+  tx.db.put(COUNT_RUN, open, failedTopLevel, hooks, total, success, failedTasks, skipped, cancelled, seq)
 }

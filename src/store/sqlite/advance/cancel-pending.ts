@@ -11,7 +11,7 @@ import { timedOut } from "../../../core/rules/messages.ts"
 import type { Advanced, CancelReason, RowKind } from "../../contract/store.ts"
 import { emitTask } from "./events.ts"
 import { limitIds } from "../connection/limit-column.ts"
-import { notifyOfTask } from "./notify-task.ts"
+import { addTaskNotifications } from "./notify-task.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import type { Tx } from "../tx.ts"
 import { resumeCancelled } from "./waiting.ts"
@@ -95,7 +95,7 @@ UPDATE tasks SET status = 'cancelled', parked = NULL, available_at = NULL, finis
 WHERE id = ? AND status = 'pending' AND attempt_id IS NULL`
 
 /** Makes a container whose expansion was interrupted wait for the created children only. A retry creates the rest. */
-const STOP_CREATING = `
+const STOP_CREATING_CHILDREN = `
 UPDATE tasks SET children_pending = children_pending - (children_total - children_created),
   status = iif(children_pending = children_total - children_created, 'pending', 'running'), parked = NULL
 WHERE id = ?`
@@ -128,14 +128,14 @@ export const cancelOrStopCreating = (
   ] = columns
   const effect = cancelEffect({ kind, isOpened: isOpened === 1, childrenCreated, childrenTotal, childrenPending })
   if (effect === "stop_creating") {
-    tx.db.run(STOP_CREATING, id)
+    tx.db.run(STOP_CREATING_CHILDREN, id)
     return
   }
   tx.db.run(CANCEL, tx.at, id)
   const row = { id, runSeq, node, path, kind, hook: hook === 1, parent, limits: limitIds(limits) }
   if (parked === null) effects.unparkInPlaceOf(usable(row.limits))
   effects.cancel(row)
-  notifyOfTask(tx, row, "cancelled")
+  addTaskNotifications(tx, row, "cancelled")
   emitTask(tx, row, { status: "cancelled", at: tx.at, attempt })
 }
 

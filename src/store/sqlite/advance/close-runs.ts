@@ -14,7 +14,7 @@ import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "../runs/insert-rows.ts"
 import { reopenRun } from "../runs/reopen.ts"
 import type { Tx } from "../tx.ts"
-import { recordSuccess } from "./record-successes.ts"
+import { recordTriggerSuccess } from "./record-trigger-successes.ts"
 import { requestResume } from "./request-resume.ts"
 
 const CLOSABLE = "SELECT seq FROM runs INDEXED BY runs_closable WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
@@ -58,7 +58,7 @@ const closeRun = (tx: Tx, seq: number): Advanced["closed"][number] => {
   insertRows(tx, run, hooks, true)
   if (parent !== null) requestResume(tx, parent)
   addNotifications(tx, run.id, endNotifications(workflow, run, status))
-  if (status === "success" && !run.private) recordSuccess(tx, seq)
+  if (status === "success" && !run.private) recordTriggerSuccess(tx, seq)
   emitRun(tx, run.id, status, error)
   return { runSeq: seq, runId: run.id, status }
 }

@@ -9,7 +9,7 @@ import type { LoadedRow } from "../cache/load-rows.ts"
 import { updateAndEmitJob } from "../jobs/job-status.ts"
 import type { Tx } from "../tx.ts"
 
-type EmittingRow = { runSeq: number; node: number; path: string } & Partial<Pick<LoadedRow, "id" | "item" | "lane">>
+type EmittingRow = { runSeq: number; node: number; path: string } & Partial<Pick<LoadedRow, "id" | "jobName" | "lane">>
 
 export const emitTask = (tx: Tx, row: EmittingRow, event: TaskEvent): void => {
   const { runSeq, node, path } = row

@@ -82,18 +82,18 @@ const supersede = (
 }
 
 /** Children of ?1, and everything below them. ?2, ?3: only instances whose index, at position ?2 of the path, is at least ?3. */
-const SUPERFLUOUS = `
+const TO_DELETE = `
 WITH RECURSIVE superfluous(id) AS (
   SELECT id FROM tasks WHERE parent_id = ?1 AND (?2 IS NULL OR CAST(substr(path, ?2) AS INTEGER) >= ?3)
   UNION ALL SELECT t.id FROM superfluous s CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = s.id
 )`
 
-const COUNT_SUPERFLUOUS = `${SUPERFLUOUS}
+const COUNT_TO_DELETE = `${TO_DELETE}
 SELECT status, count(*) FROM superfluous s CROSS JOIN tasks t ON t.id = s.id WHERE t.kind = 'task' GROUP BY status`
 
-const DELETE_ATTEMPTS = `${SUPERFLUOUS} DELETE FROM attempts WHERE task_id IN (SELECT id FROM superfluous)`
+const DELETE_ATTEMPTS = `${TO_DELETE} DELETE FROM attempts WHERE task_id IN (SELECT id FROM superfluous)`
 
-const DELETE = `${SUPERFLUOUS} DELETE FROM tasks WHERE id IN (SELECT id FROM superfluous)`
+const DELETE = `${TO_DELETE} DELETE FROM tasks WHERE id IN (SELECT id FROM superfluous)`
 
 const CHILD = "SELECT 1 FROM tasks WHERE parent_id = ? LIMIT 1"
 
@@ -103,7 +103,7 @@ export const deleteChildren = (tx: Tx, effects: BatchEffects, row: LoadedRow, fr
   const hasChildren = row.kind === "fan" ? exists(tx, row, prefix + from) : tx.db.get(CHILD, row.id) !== undefined
   if (!hasChildren) return
   const superfluous = [row.id, row.kind === "fan" ? prefix.length + 1 : null, from] as const
-  const counted = uncount(effects, row, tx.db.all<StatusCount>(COUNT_SUPERFLUOUS, ...superfluous))
+  const counted = uncount(effects, row, tx.db.all<StatusCount>(COUNT_TO_DELETE, ...superfluous))
   if (!row.hook) effects.runDelta(row.runSeq).total -= counted
   tx.db.run(DELETE_ATTEMPTS, ...superfluous)
   tx.db.run(DELETE, ...superfluous)

@@ -5,7 +5,7 @@
 
 import { amendOverdueChange } from "../../../core/rules/changes/amend-change.ts"
 import type { Change } from "../../../core/model/change.ts"
-import { hasGroupTimeout } from "../../../core/model/task-path.ts"
+import { isUnderGroupTimeout } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { IS_AFFECTED_BY_CANCEL } from "../../shared/cancellable.ts"
@@ -46,7 +46,7 @@ SELECT d.task_id FROM above a CROSS JOIN deadlines d ON d.task_id = a.id WHERE d
 /** Returns the change to apply to a row that may be, or lie in, an overdue group. */
 export const amendOverdue = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Change): Change => {
   if (row.parent === null && row.kind !== "group") return change
-  if (!hasGroupTimeout(tx.workflows.get(tx.runs.get(row.runSeq).versionId), row.node)) return change
+  if (!isUnderGroupTimeout(tx.workflows.get(tx.runs.get(row.runSeq).versionId), row.node)) return change
   const passed = tx.db.all<[number]>(PASSED, row.id).map(([id]) => id)
   if (passed.length === 0) return change
   const isOverdue = passed.includes(row.id)

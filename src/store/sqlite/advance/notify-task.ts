@@ -7,7 +7,11 @@ import { addNotifications } from "../admin/notifications.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
 
-export const notifyOfTask = (tx: Tx, row: Pick<LoadedRow, "runSeq" | "node" | "path" | "kind">, status: FinalStatus): void => {
+export const addTaskNotifications = (
+  tx: Tx,
+  row: Pick<LoadedRow, "runSeq" | "node" | "path" | "kind">,
+  status: FinalStatus,
+): void => {
   if (isJobRow(row.runSeq)) return
   const run = tx.runs.get(row.runSeq)
   addNotifications(tx, run.id, taskNotifications(tx.workflows.get(run.versionId), run, row, status))

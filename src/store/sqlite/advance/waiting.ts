@@ -120,10 +120,10 @@ export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): R
       const [attemptId, waitingOn, startedAt, resumes, lane, mustEnd] = columns.slice(-6) as WaitingColumns
       const row = candidateOf(columns as unknown as CandidateColumns, lane, stateOf(columns[1]))
       if (decideResume(row.run, { mustEnd: mustEnd === 1 }) === "park") {
-        tx.db.run(PARK, row.row)
+        tx.db.run(PARK, row.rowId)
         continue
       }
-      tx.db.run(CLAIM, claimer.seq, row.row)
+      tx.db.run(CLAIM, claimer.seq, row.rowId)
       claimed.push({
         ...row,
         attemptId,

@@ -18,7 +18,7 @@ export interface LoadedRow {
   /** Upstream tasks, or dependencies of a job, that have not finished. */
   upstreamPending: number
   /** Name of a job; null for tasks. */
-  item: string | null
+  jobName: string | null
   parent: number | null
   limits: readonly number[]
   workflowId: number
@@ -90,7 +90,7 @@ export const loadRows = (db: Database, ids: readonly number[]): Map<number, Load
       hasStartTime: c[16] === 1,
       resumes: c[17],
       upstreamPending: c[18],
-      item: c[19],
+      jobName: c[19],
       stopRequested: c[20] === 1,
     })
   return rows

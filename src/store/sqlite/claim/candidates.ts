@@ -15,7 +15,7 @@ import { READY } from "./ready-queue.ts"
 import type { Tx } from "../tx.ts"
 
 export interface Candidate {
-  row: number
+  rowId: number
   runSeq: number
   node: number
   lane: string
@@ -193,7 +193,7 @@ const JOB_STATE: RunState = { status: "running", cancelling: null, error: null, 
 
 export const candidateOf = (c: CandidateColumns, lane: string, run: RunState): Candidate => {
   return {
-    row: c[0],
+    rowId: c[0],
     runSeq: c[1],
     node: c[2],
     lane,

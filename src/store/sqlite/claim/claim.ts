@@ -83,13 +83,13 @@ const PARK = "UPDATE tasks SET parked = ? WHERE id = ?"
 const admitCandidates = (tx: Tx, candidates: Candidate[], kind: ClaimKind): Candidate[] => {
   const isWork = kind === "work"
   if (candidates.every(({ mustPark, limits }) => !mustPark && (!isWork || limits.length === 0))) return candidates
-  const limited = candidates.map(({ row, mustPark, limits }) => ({ row, mustPark, limits: isWork ? limits : [] }))
+  const limited = candidates.map(({ rowId: row, mustPark, limits }) => ({ row, mustPark, limits: isWork ? limits : [] }))
   const admission = admit(limited, tx.limits.states(new Set(limited.flatMap(({ limits }) => limits))))
   for (const { row, limit } of admission.park) tx.db.run(PARK, limit, row)
   for (const [id, slots] of admission.used) tx.limits.use(id, slots)
   for (const [id, rows] of admission.unpark) tx.limits.unpark(id, rows)
   const admitted = new Set(admission.claim)
-  return candidates.filter((candidate) => admitted.has(candidate.row))
+  return candidates.filter((candidate) => admitted.has(candidate.rowId))
 }
 
 const DISPATCH = `
@@ -108,9 +108,9 @@ const claimCandidates = (
 ): ClaimedRow[] => {
   for (const candidate of candidates) candidate.attemptId = newAttemptId(tx.now, tx.random.hex128())
   const rows = candidates as ClaimedRow[]
-  if (kind === "gate") for (const { attemptId, row } of rows) tx.db.run(CLAIM_FOR_GATE, attemptId, claimer.seq, row)
+  if (kind === "gate") for (const { attemptId, rowId } of rows) tx.db.run(CLAIM_FOR_GATE, attemptId, claimer.seq, rowId)
   else if (rows.length > 0) {
-    const attempts = rows.map(({ row, attemptId }) => `"${row}":"${attemptId}"`)
+    const attempts = rows.map(({ rowId, attemptId }) => `"${rowId}":"${attemptId}"`)
     tx.db.put(DISPATCH, claimer.seq, claimer.name, tx.at, `{${attempts.join(",")}}`)
     for (const row of rows) recordDispatch(tx, row)
   }
@@ -126,12 +126,12 @@ export const recordDispatch = (tx: Tx, row: ClaimedRow): void => {
 
 const loadedRow = (
   tx: Tx,
-  { row, runSeq, node, path, kind, attemptId, attempt, item, parent, limits, lane }: ClaimedRow,
+  { rowId, runSeq, node, path, kind, attemptId, attempt, item, parent, limits, lane }: ClaimedRow,
 ): LoadedRow => {
   const isJob = isJobRow(runSeq)
   const run = isJob ? null : tx.runs.get(runSeq)
   return {
-    id: row,
+    id: rowId,
     runSeq,
     node,
     path,
@@ -141,7 +141,7 @@ const loadedRow = (
     attemptId,
     attempt,
     upstreamPending: 0,
-    item: isJob ? item : null,
+    jobName: isJob ? item : null,
     parent,
     limits,
     workflowId: run?.workflowId ?? 0,

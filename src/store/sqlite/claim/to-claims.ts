@@ -31,9 +31,9 @@ export const toClaims = (tx: Tx, rows: readonly ClaimedRow[]): Claim[] => {
   const tasks = new TaskClaims(tx)
   const jobOf = readJobClaims(
     tx,
-    rows.filter(({ runSeq }) => isJobRow(runSeq)).map(({ row }) => row),
+    rows.filter(({ runSeq }) => isJobRow(runSeq)).map(({ rowId }) => rowId),
   )
-  return rows.map((row) => (isJobRow(row.runSeq) ? toJobClaim(row, jobOf(row.row)) : tasks.build(row)))
+  return rows.map((row) => (isJobRow(row.runSeq) ? toJobClaim(row, jobOf(row.rowId)) : tasks.build(row)))
 }
 
 export const toTaskClaims = (tx: Tx, rows: readonly ClaimedRow[]): TaskClaim[] => {
@@ -56,7 +56,7 @@ class TaskClaims {
     const info = this.#tx.runs.get(row.runSeq)
     const workflow = this.#tx.workflows.get(info.versionId)
     return {
-      row: row.row,
+      row: row.rowId,
       attemptId: row.attemptId,
       runSeq: row.runSeq,
       runId: info.id,
@@ -71,7 +71,7 @@ class TaskClaims {
       priority: row.priority,
       item: fromJson(row.item),
       parentItem: this.#parentItemOf(row, workflow),
-      count: this.#countOf(row, workflow),
+      instanceCount: this.#countOf(row, workflow),
       childrenCreated: row.childrenCreated,
       childrenPending: row.childrenPending,
       childrenFailed: row.childrenFailed,
@@ -158,6 +158,6 @@ class TaskClaims {
 }
 
 const toJobClaim = (
-  { row, attemptId, attempt, priority, failures, losses }: ClaimedRow,
+  { rowId: row, attemptId, attempt, priority, failures, losses }: ClaimedRow,
   { job, createdAt }: JobOfClaim,
 ): JobClaim => ({ kind: "job", row, attemptId, attempt, priority, failures, losses, job, createdAt })

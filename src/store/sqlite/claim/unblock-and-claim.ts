@@ -25,7 +25,7 @@ import type { Tx } from "../tx.ts"
 
 /** A top-level row without a gate, to be counted down by `finished` upstream tasks of this batch, which all succeeded. */
 export interface RowToUnblock {
-  row: number
+  rowId: number
   runSeq: number
   node: number
   path: ""
@@ -97,8 +97,8 @@ const readyHead = (tx: Tx, lanes: readonly string[]): ReadyRow | null | "needs_r
     const first = tx.db.get<[number, number, number, number]>(HEAD, lane)
     if (first === undefined) continue
     if (head !== null) return "needs_round_robin"
-    const [priority, workflowId, runSeq, row] = first
-    head = { lane, priority, workflowId, runSeq, row }
+    const [priority, workflowId, runSeq, rowId] = first
+    head = { lane, priority, workflowId, runSeq, rowId }
   }
   const takesTurns = head !== null && tx.db.get(NEXT_WORKFLOW, head.lane, head.priority, head.workflowId) !== undefined
   return takesTurns ? "needs_round_robin" : head
@@ -138,15 +138,15 @@ WHERE id = ? AND run_seq = ? AND node = ? AND path = '' AND status = 'pending' A
 const claimRow = (
   tx: Tx,
   claimer: NonNullable<Claimer>,
-  { row, runSeq, node, finished, lane, priority }: ReadyRowToUnblock,
+  { rowId, runSeq, node, finished, lane, priority }: ReadyRowToUnblock,
   run: RunState,
 ): ClaimedRow | null => {
   const attemptId = newAttemptId(tx.now, tx.random.hex128())
   const { seq, name } = claimer
-  const written = tx.db.run(UNBLOCK_AND_CLAIM, attemptId, seq, name, tx.at, row, runSeq, node, finished, lane, priority)
+  const written = tx.db.run(UNBLOCK_AND_CLAIM, attemptId, seq, name, tx.at, rowId, runSeq, node, finished, lane, priority)
   if (written === 0) return null
   const claimed: ClaimedRow = {
-    row,
+    rowId,
     runSeq,
     node,
     lane,

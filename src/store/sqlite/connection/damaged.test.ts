@@ -12,7 +12,7 @@ const written = async (): Promise<string> => {
   const path = tempFile()
   const store = await openSqlite({ path, clock, random })
   await store.migrate()
-  await store.secret()
+  await store.getSecret()
   await store.close()
   return path
 }

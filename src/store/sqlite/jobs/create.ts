@@ -1,6 +1,6 @@
 // Creates jobs, all of a call or none. core/rules/jobs/job-plan.ts rejects them or plans their keys and their first state.
 
-import { keyOfJob, planKeys, planNewJobs, rejectNewJobs } from "../../../core/rules/jobs/job-plan.ts"
+import { keyOfJob, resolveKeys, planNewJobs, rejectNewJobs } from "../../../core/rules/jobs/job-plan.ts"
 import { keyColumn } from "../../shared/job-rows.ts"
 import type { JobRejection, JobRow, NewJob, OnKeyConflict } from "../../contract/jobs.ts"
 import { findJobs, insertEdges, statusesOf } from "./edges.ts"
@@ -11,7 +11,7 @@ import { replaceJob } from "./replace.ts"
 import type { Session, Tx } from "../tx.ts"
 
 export const createJobs = (tx: Tx, given: readonly NewJob[], onConflict: OnKeyConflict): JobRow[] | JobRejection => {
-  const plan = planKeys(given, findKeys(tx, given), onConflict)
+  const plan = resolveKeys(given, findKeys(tx, given), onConflict)
   if ("rejected" in plan) return plan
   const jobs = plan.fresh
   const found = plan.results.flatMap(({ id, created }) => (created ? [] : id))

@@ -60,8 +60,8 @@ RETURNING path, id, item, lane, upstream_pending`
 
 const completeDependents = (tx: Tx, job: FinishedJob): void => {
   const dependents = tx.db.all<[string, number, string | null, string, number]>(COMPLETE, job.row)
-  for (const [path, id, item, lane, pending] of dependents.toSorted(byId))
-    if (pending === 0) becomeReady(tx, { path, id, item, lane })
+  for (const [path, id, jobName, lane, pending] of dependents.toSorted(byId))
+    if (pending === 0) becomeReady(tx, { path, id, jobName, lane })
 }
 
 const EXPIRY = `
@@ -88,8 +88,8 @@ export const blockDependents = (tx: Tx, failed: Pick<FinishedJob, "row" | "id">)
   for (let job = frontier.pop(); job !== undefined; job = frontier.pop()) {
     const error = blockedBy(job.id)
     const blocked = tx.db.all<[string, number, string | null, string]>(BLOCK, error, tx.at, job.row)
-    for (const [path, id, item, lane] of blocked.toSorted(byId)) {
-      setJobStatus(tx, { path, id, item, lane }, "BLOCKED", { error })
+    for (const [path, id, jobName, lane] of blocked.toSorted(byId)) {
+      setJobStatus(tx, { path, id, jobName, lane }, "BLOCKED", { error })
       frontier.push({ row: id, id: path })
     }
   }

@@ -66,7 +66,7 @@ export const changeDependencies = (tx: Tx, job: JobRow, dependencies: readonly s
   if (job.status !== "PENDING") return
   const { status, pending, error } = planJob(dependencies, statusesOf(existing))
   tx.db.run(SET_PENDING, pending, job.row)
-  const key = { id: job.row, path: job.id, item: job.name, lane: jobLane(job) }
+  const key = { id: job.row, path: job.id, jobName: job.name, lane: jobLane(job) }
   if (status === "READY") becomeReady(tx, key)
   if (error === null) return
   tx.db.run(BLOCK, error, tx.at, job.row)

@@ -5,7 +5,7 @@ import type { JobPlan } from "../../../core/rules/jobs/job-plan.ts"
 import {
   availableAtMs,
   createdJob,
-  groupId,
+  jobGroupNumber,
   jobLane,
   jobLimits,
   keyColumn,
@@ -56,7 +56,7 @@ const newRow = (tx: Tx, job: NewJob, { rowStatus, pending, error }: JobPlan): Ne
   const availableMs = isBlocked ? null : availableAtMs(job, tx.now)
   const finishedAt = isBlocked ? tx.at : null
   const availableAt = availableMs === null ? null : tx.iso(availableMs)
-  const place: Value[] = [groupId(job), rowStatus, pending, jobLane(job), job.priority, limits]
+  const place: Value[] = [jobGroupNumber(job), rowStatus, pending, jobLane(job), job.priority, limits]
   return { path: job.id, columns: [...place, error, finishedAt, availableAt, job.name], availableMs }
 }
 

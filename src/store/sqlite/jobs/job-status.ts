@@ -12,7 +12,7 @@ export interface JobRowKey {
   /** Absent: the caller does not know it, and nothing is written. */
   id?: number
   path: string
-  item?: string | null
+  jobName?: string | null
   lane?: string
 }
 

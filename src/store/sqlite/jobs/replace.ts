@@ -1,6 +1,6 @@
 // Replaces a job that has not started by a new one with the same key. Its id and its dependencies stay.
 
-import { availableAtMs, groupId, hasNotStarted, jobLane, jobLimits, settingsColumn } from "../../shared/job-rows.ts"
+import { availableAtMs, jobGroupNumber, hasNotStarted, jobLane, jobLimits, settingsColumn } from "../../shared/job-rows.ts"
 import type { NewJob } from "../../contract/jobs.ts"
 import { BatchEffects } from "../advance/batch-effects.ts"
 import { loadRows } from "../cache/load-rows.ts"
@@ -38,7 +38,7 @@ export const replaceJob = (tx: Tx, row: number, by: NewJob): void => {
   const lane = jobLane(by)
   const availableMs = availableAtMs(by, tx.now)
   const availableAt = availableMs === null ? null : tx.iso(availableMs)
-  tx.db.run(WRITE_ROW, lane, priority, groupId(by), limitText(tx.limits.ensure(jobLimits(by))), availableAt, row)
+  tx.db.run(WRITE_ROW, lane, priority, jobGroupNumber(by), limitText(tx.limits.ensure(jobLimits(by))), availableAt, row)
   deleteExpiry(tx, row)
   if (before.upstreamPending === 0) setExpiry(tx, row, expiresMs, availableMs)
   setJobStatus(tx, { ...before, lane }, before.upstreamPending === 0 ? "READY" : "PENDING", { availableAt })

@@ -1,7 +1,7 @@
 // Creates runs. Each is inserted pending and started in the same transaction, unless `max_active_runs` of its workflow or an
 // earlier run of its schedule holds it back.
 
-import { startsPending } from "../../../core/rules/runs/start.ts"
+import { mustWaitToStart } from "../../../core/rules/runs/start.ts"
 import { runPriority } from "../../../core/rules/runs/new-rows.ts"
 import type { NewRun, RunRow } from "../../contract/store.ts"
 import { startPendingRuns, startRun } from "../advance/close-runs.ts"
@@ -27,24 +27,25 @@ const BY_ID = "SELECT seq FROM runs WHERE id = ?"
 const BY_KEY = "SELECT seq FROM runs WHERE workflow_id = ? AND idempotency_key = ?"
 
 export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; created: boolean }[] => {
-  const inserted = runs.map((run) => insertRun(tx, run))
+  const found = runs.map((run) => insertRun(tx, run))
   const waiting = new Set<number>()
-  for (const [i, { seq, created }] of inserted.entries()) {
+  for (const [i, { seq, inserted }] of found.entries()) {
     const { versionId, workflowId } = runs[i]!
-    if (!created) continue
-    if (!startsPending(tx.workflows.get(versionId), runs[i]!)) startRun(tx, seq)
+    if (!inserted) continue
+    if (!mustWaitToStart(tx.workflows.get(versionId), runs[i]!)) startRun(tx, seq)
     else waiting.add(workflowId)
   }
   for (const workflowId of waiting) startPendingRuns(tx, workflowId)
   tx.wake.noteRowsCreated()
-  return inserted.map(({ seq, created }, i) => {
+  return found.map(({ seq, inserted }, i) => {
     const run = readRun(tx, seq)!
-    if (created && run.status === "pending") emitRun(tx, run.id, "pending", null)
+    if (inserted && run.status === "pending") emitRun(tx, run.id, "pending", null)
+    // A run with the caller's id is the caller's, also when an earlier call has inserted it, whose reply was lost.
     return { run, created: run.id === runs[i]!.id }
   })
 }
 
-const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
+const insertRun = (tx: Tx, run: NewRun): { seq: number; inserted: boolean } => {
   const { id, workflowId, versionId, trigger, params, logicalDate, idempotencyKey } = run
   const number = (tx.db.get<[number]>(LAST_NUMBER, workflowId)?.[0] ?? 0) + 1
   const row = tx.db.get<[number]>(
@@ -75,8 +76,8 @@ const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
   )
   if (row !== undefined) {
     tx.db.run(SET_LAST_NUMBER, workflowId, number)
-    return { seq: row[0], created: true }
+    return { seq: row[0], inserted: true }
   }
   const [seq] = tx.db.get<[number]>(BY_ID, id) ?? tx.db.get<[number]>(BY_KEY, workflowId, idempotencyKey)!
-  return { seq, created: false }
+  return { seq, inserted: false }
 }

@@ -101,9 +101,9 @@ const overrideFinished = (tx: Tx, effects: BatchEffects, row: LoadedRow, overrid
   const node = tx.workflows.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!
   const counts = countOverride(node, { kind, hook, isChild: parent !== null }, before, override.status)
   const run = effects.runDelta(row.runSeq)
-  run.failed += counts.runFailed
+  run.failedTopLevel += counts.runFailed
   run.success += counts.tasks.success
-  run.taskFailed += counts.tasks.failed
+  run.failedTasks += counts.tasks.failed
   run.skipped += counts.tasks.skipped
   run.cancelled += counts.tasks.cancelled
   if (parent !== null) tx.db.run(COUNT_FAILED, counts.parentFailed, parent)

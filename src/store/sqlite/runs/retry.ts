@@ -1,7 +1,7 @@
 // Retries a finished run: it is pending with the plan of its retry, and starts at once unless `max_active_runs` holds it back.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import { startsPending } from "../../../core/rules/runs/start.ts"
+import { mustWaitToStart } from "../../../core/rules/runs/start.ts"
 import type { RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { startPendingRuns, startRun } from "../advance/close-runs.ts"
 import { emitRun } from "../advance/events.ts"
@@ -31,7 +31,7 @@ export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
   tx.db.run(QUEUE, hasRows ? JSON.stringify(plan.rows) : null, tx.at, seq)
   tx.wake.noteWorkLeft()
   const { workflowId, versionId } = tx.runs.get(seq)
-  if (startsPending(tx.workflows.get(versionId), {})) {
+  if (mustWaitToStart(tx.workflows.get(versionId), {})) {
     startPendingRuns(tx, workflowId)
     if (tx.db.get<[string]>(STATUS, seq)![0] === "pending") emitRun(tx, runId, "pending", null)
   } else if (hasRows) reopenRun(tx, seq, plan.rows)

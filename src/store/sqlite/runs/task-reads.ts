@@ -88,7 +88,7 @@ SELECT t.id AS "row", ${ROW_STATE_COLUMNS} FROM tasks t INDEXED BY tasks_of_run 
 WHERE t.run_seq = (SELECT seq FROM runs WHERE id = ?) AND t.id > ? AND NOT (t.kind = 'task' AND t.node = p.node)
 ORDER BY t.id LIMIT ? + 0`
 
-export const listInner = (
+export const listInnerRowStates = (
   session: Session,
   { runId, after = 0, limit }: { runId: RunId; after?: number; limit: number },
 ): (RowState & { row: number })[] => session.db.list(INNER, runId, after, limit)

@@ -12,6 +12,6 @@ const RECORD = statement(
 )
 
 /** Records the success of runs for the triggers that wait for their workflows. Sub-workflows do not count: their parent run does. */
-export const recordSuccesses = async (tx: SqlRunner, runs: readonly number[]): Promise<void> => {
+export const recordTriggerSuccesses = async (tx: SqlRunner, runs: readonly number[]): Promise<void> => {
   if (runs.length > 0) await tx.run(RECORD, { runs })
 }

@@ -10,6 +10,6 @@ FROM runs r JOIN workflows w ON w.id = r.workflow_id
 WHERE r.seq = ? AND r.parent_run IS NULL ORDER BY t.id`
 
 /** Records the success of a run for the triggers that wait for its workflow. Sub-workflows do not count: their parent run does. */
-export const recordSuccess = (tx: Tx, runSeq: number): void => {
+export const recordTriggerSuccess = (tx: Tx, runSeq: number): void => {
   tx.db.run(RECORD, runSeq)
 }
