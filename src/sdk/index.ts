@@ -6,19 +6,15 @@ import type { RunningWorker, WorkerSettings } from "./worker-settings.ts"
 
 export { FatalError, RetryLater } from "../executors/errors.ts"
 export { register } from "../executors/registry.ts"
+export { dependencyStatus, detectCycle, JOB_TRANSITIONS, retryDelay, shouldRetry } from "../core/rules/jobs/jobs.ts"
 export {
   canTransition,
   compareJobs,
-  dependencyStatus,
-  detectCycle,
-  JOB_TRANSITIONS,
   orderJobs,
   propagateCompletion,
   propagateFailure,
-  retryDelay,
   selectNextJobs,
-  shouldRetry,
-} from "../core/rules/jobs/jobs.ts"
+} from "../core/rules/jobs/published.ts"
 export type {
   BackoffStrategy,
   CycleDetectionResult,
@@ -26,8 +22,8 @@ export type {
   JobRetryPolicy,
   JobStatus,
   JobWithStatus as LinkedJob,
-  OrderedJob,
 } from "../core/rules/jobs/jobs.ts"
+export type { OrderedJob } from "../core/rules/jobs/published.ts"
 export { signal, task, txTask, workflow } from "./definitions.ts"
 export { graph } from "./graph/graph.ts"
 export { yaml } from "./graph/yaml.ts"

@@ -43,11 +43,15 @@ export interface AttemptResult {
   waitedFor?: string
 }
 
-/** Identifies a row and the claim under which a change was made. */
+/** Identifies a row and the claim of it. */
 export interface Fence {
   /** Row number of the task. */
   row: number
   attemptId: AttemptId
+}
+
+/** What every change has: the fence under which it was made. */
+export interface ChangeBase extends Fence {
   /**
    * Number of the run, or of the job's row. Changes with different keys may be committed concurrently; those with the same key
    * are committed in order. Absent: not known.
@@ -57,19 +61,20 @@ export interface Fence {
   auditEntry?: Omit<AuditFields, "at">
 }
 
-type FencedTask = Pick<Fence, "row" | "attemptId"> & { runSeq: number }
-type FencedJob = Pick<Fence, "row" | "attemptId"> & { kind: "job" }
+type FencedTask = Fence & { runSeq: number }
+type FencedJob = Fence & { kind: "job" }
 
-export const fenceOf = (claim: FencedTask | FencedJob): Required<Omit<Fence, "auditEntry">> => {
+/** Returns what the changes of a claim have in common. */
+export const fenceOf = (claim: FencedTask | FencedJob): Required<Omit<ChangeBase, "auditEntry">> => {
   const { row, attemptId } = claim
   return { row, attemptId, shardKey: "runSeq" in claim ? claim.runSeq : row }
 }
 
 export type Change =
   /** The process runs: dispatched → running. */
-  | (Fence & { kind: "started"; at: number; externalId?: string })
+  | (ChangeBase & { kind: "started"; at: number; externalId?: string })
   /** Progress of a running attempt. Stores keep the latest only. */
-  | (Fence & { kind: "progress"; fraction: number | null; details: Json })
+  | (ChangeBase & { kind: "progress"; fraction: number | null; details: Json })
   /**
    * The task waits without a slot and without a holder: → running, to be resumed after `delayMs` (null: by an event only). Submitted
    * by the gate when it begins the attempt, by an attempt that defers its work (its slots are freed), or again by a resumed row, with
@@ -77,7 +82,7 @@ export type Change =
    * the row the attempt has read; with another number in the store the row is due at once. The wait of such a row, a durable function,
    * is rejected while its run is being cancelled.
    */
-  | (Fence & {
+  | (ChangeBase & {
       kind: "wait"
       waitingOn: WaitingOn
       delayMs: number | null
@@ -86,7 +91,7 @@ export type Change =
       seenRequests?: number
     })
   /** The task reaches its final status. `skipped`: its failure is one of `skip_on`, which counts like a skip by `if`. */
-  | (Fence & {
+  | (ChangeBase & {
       kind: "finish"
       status: FinalStatus
       result: AttemptResult
@@ -99,20 +104,20 @@ export type Change =
       ends?: { id: string; task: string | null }
     })
   /** A failed or lost attempt is repeated: → pending, available after the delay. */
-  | (Fence & { kind: "retry"; delayMs: number; lost: boolean; result: AttemptResult })
+  | (ChangeBase & { kind: "retry"; delayMs: number; lost: boolean; result: AttemptResult })
   /** The gate skips the task: → skipped. */
-  | (Fence & { kind: "skip"; skipReason: SkipReason; reason: string })
+  | (ChangeBase & { kind: "skip"; skipReason: SkipReason; reason: string })
   /** The gate cannot evaluate the task (bad expression, bad reference): → failed, without an attempt. */
-  | (Fence & { kind: "fail"; error: string })
+  | (ChangeBase & { kind: "fail"; error: string })
   /** The gate lets the task run: the row moves to the lane where workers claim it, under these limits. */
-  | (Fence & { kind: "enqueue"; lane: string; limits: Limit[] })
+  | (ChangeBase & { kind: "enqueue"; lane: string; limits: Limit[] })
   /** The gate finds a cached output: → success. */
-  | (Fence & { kind: "reuse"; output: Output })
+  | (ChangeBase & { kind: "reuse"; output: Output })
   /**
    * The gate creates instances `offset … offset + items.length - 1` of `total`, with this lane, priority and limits. After the last
    * one the container waits for its instances. `items` holds null for `parallel`.
    */
-  | (Fence & {
+  | (ChangeBase & {
       kind: "expand"
       total: number
       offset: number
@@ -128,13 +133,13 @@ export type Change =
    * the group waits for its tasks. The first chunk takes a slot of each limit; while one is full, the group is parked instead.
    * Without rows (`offset` equals `total`), a retried group takes its slots again and its existing rows may run.
    */
-  | (Fence & { kind: "open_group"; total: number; offset: number; rows: NewRow[]; limits: Limit[] })
+  | (ChangeBase & { kind: "open_group"; total: number; offset: number; rows: NewRow[]; limits: Limit[] })
   /** All instances of a fan-out, or all tasks of a group, have finished: the container finishes with their outputs. */
-  | (Fence & { kind: "gather"; status: "success" | "failed" | "cancelled"; output: Output; error?: string })
+  | (ChangeBase & { kind: "gather"; status: "success" | "failed" | "cancelled"; output: Output; error?: string })
   /** A resumed row returns to its lane, where it is claimed again under the same attempt number: → pending. */
-  | (Fence & { kind: "requeue" })
+  | (ChangeBase & { kind: "requeue" })
   /**
    * The holder gives the claim back unstarted (drain, missing executor): the row is as before the claim and the attempt does not
    * count. A resumed row is due again.
    */
-  | (Fence & { kind: "release" })
+  | (ChangeBase & { kind: "release" })

@@ -33,7 +33,7 @@ export interface WatchParts {
 }
 
 interface Watch {
-  fence: Required<Omit<Fence, "auditEntry">>
+  fence: ReturnType<typeof fenceOf>
   condition: Condition
   everyMs: number
   timeoutMs: number | null

@@ -1,12 +1,12 @@
 // Turns the result of an attempt into a change of its task. It alone chooses between success,
 // retry, failure, skip and cancel; amend-change.ts may replace the change when a stop was requested.
 
-import type { AttemptResult, Change, Fence } from "../../model/change.ts"
+import type { AttemptResult, Change, ChangeBase } from "../../model/change.ts"
 import { backoffDelay, shouldRetry } from "../jobs/jobs.ts"
 import { COMMAND_CONDITION, type WaitingOn } from "../../model/waiting-on.ts"
 import type { FailurePattern, Node, RetryPolicy } from "../../model/workflow.ts"
 
-export interface AttemptHistory extends Fence {
+export interface AttemptHistory extends Omit<ChangeBase, "auditEntry"> {
   /** Failed and lost attempts before this one, in this generation of the run. */
   failures: number
   losses: number

@@ -1,7 +1,8 @@
 // Plans jobs before a store writes them: why new jobs or new dependencies are rejected, which status a job starts with, and how
 // many dependencies it waits for. Both stores call this inside the transaction that has read the dependencies.
 
-import { dependencyStatus, detectCycle, isJobFinished, type JobStatus, propagateFailure } from "./jobs.ts"
+import { dependencyStatus, detectCycle, isJobFinished, type JobStatus } from "./jobs.ts"
+import { propagateFailure } from "./published.ts"
 import { blockedBy } from "../messages.ts"
 import { indexKey } from "../../values/index-key.ts"
 

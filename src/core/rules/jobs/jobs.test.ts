@@ -1,21 +1,16 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import {
-  canTransition,
-  compareJobs,
   dependencyStatus,
   detectCycle,
   isJobFinished,
   JOB_STATUSES,
   type JobStatus,
   type JobWithStatus,
-  orderJobs,
-  propagateCompletion,
-  propagateFailure,
   retryDelay,
-  selectNextJobs,
   shouldRetry,
 } from "./jobs.ts"
+import { canTransition, compareJobs, orderJobs, propagateCompletion, propagateFailure, selectNextJobs } from "./published.ts"
 
 const graph = (edges: Record<string, string[]>): Map<string, string[]> => new Map(Object.entries(edges))
 

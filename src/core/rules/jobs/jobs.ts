@@ -1,6 +1,6 @@
-// Rules of the job queue (`/api/v1/jobs`): cycles, readiness, order, retries, transitions, cascades. Workflows use them too: the
-// engine retries tasks by `backoffDelay` and `shouldRetry`, and the compiler finds cycles by `detectCycle`. Names follow the API's
-// JSON, so that a job of the API can be passed unchanged.
+// Rules of the job queue (`/api/v1/jobs`) that Ork calls: cycles, readiness, retries, final statuses. Workflows use them too: the engine
+// retries tasks by `backoffDelay` and `shouldRetry`, and the compiler finds cycles by `detectCycle`. Names follow the API's JSON, so
+// that a job of the API can be passed unchanged. published.ts has the rules that the stores implement in SQL.
 
 import type { RetryPolicy } from "../../model/workflow.ts"
 
@@ -22,14 +22,6 @@ export interface JobRetryPolicy {
   backoff_strategy: BackoffStrategy
   base_delay_seconds: number
   max_delay_seconds: number
-}
-
-/** Fields that determine the order of jobs. */
-export interface OrderedJob {
-  id: string
-  priority: number
-  /** ISO instant. */
-  created_at: string
 }
 
 /** Fields that determine readiness and cascades. */
@@ -115,26 +107,6 @@ export const dependencyStatus = (
   return waiting ? "WAITING" : "SATISFIED"
 }
 
-// -- order ---------------------------------------------------------------------------------------------------------------------
-
-/**
- * Orders the jobs of a queue by higher priority, then earlier creation, then smaller id. This section is the published definition of
- * the order. The stores claim in the order of claim-order.ts, where the number of a row stands for its creation.
- */
-export const compareJobs = (a: OrderedJob, b: OrderedJob): number => {
-  if (a.priority !== b.priority) return b.priority - a.priority
-  const created = Date.parse(a.created_at) - Date.parse(b.created_at)
-  if (created !== 0) return created
-  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0
-}
-
-export const orderJobs = <T extends OrderedJob>(jobs: readonly T[]): T[] => jobs.toSorted(compareJobs)
-
-export const selectNextJobs = <T extends OrderedJob>(ready: readonly T[], runningCount: number, maxConcurrent: number): T[] => {
-  const slots = maxConcurrent - runningCount
-  return slots <= 0 ? [] : orderJobs(ready).slice(0, slots)
-}
-
 // -- retries -------------------------------------------------------------------------------------------------------------------
 
 /** Returns the delay in seconds. `attemptNumber` (from 1) is the attempt that failed. FIXED ignores the maximum. */
@@ -166,6 +138,10 @@ export const shouldRetry = (job: { attempt_count: number; retry_policy: Pick<Job
 
 // -- states --------------------------------------------------------------------------------------------------------------------
 
+/**
+ * Changes of status by the work itself, as the SDK publishes them. A user also cancels unfinished jobs and retries failed ones, and a READY
+ * job expires: those go to FAILED, and from FAILED to READY or PENDING.
+ */
 export const JOB_TRANSITIONS = [
   { from: "PENDING", to: "READY", trigger: "All dependencies completed" },
   { from: "PENDING", to: "BLOCKED", trigger: "Any dependency failed/blocked" },
@@ -175,49 +151,5 @@ export const JOB_TRANSITIONS = [
   { from: "RUNNING", to: "FAILED", trigger: "Execution fails, no retries left" },
 ] as const satisfies readonly { from: JobStatus; to: JobStatus; trigger: string }[]
 
-/** Returns whether the table has this transition. A cancel is no part of it: it moves an unfinished job to FAILED. */
-export const canTransition = (from: JobStatus, to: JobStatus): boolean =>
-  JOB_TRANSITIONS.some((row) => row.from === from && row.to === to)
-
 /** Returns true for COMPLETED, FAILED and BLOCKED. */
 export const isJobFinished = (status: JobStatus): boolean => !JOB_TRANSITIONS.some((row) => row.from === status)
-
-// -- cascades ------------------------------------------------------------------------------------------------------------------
-
-const dependentsOf = <T extends JobWithStatus>(jobs: readonly T[]): Map<string, T[]> => {
-  const dependents = new Map<string, T[]>()
-  for (const job of jobs) {
-    for (const id of new Set(job.dependencies)) {
-      const list = dependents.get(id)
-      if (list === undefined) dependents.set(id, [job])
-      else list.push(job)
-    }
-  }
-  return dependents
-}
-
-/** Returns the ids that become BLOCKED: pending dependents, transitively. A dependent in another status ends the cascade there. */
-export const propagateFailure = (failedJobId: string, jobs: readonly JobWithStatus[]): Set<string> => {
-  const dependents = dependentsOf(jobs)
-  const blocked = new Set<string>()
-  const frontier = [failedJobId]
-  while (frontier.length > 0) {
-    for (const job of dependents.get(frontier.pop()!) ?? []) {
-      if (job.status !== "PENDING" || blocked.has(job.id)) continue
-      blocked.add(job.id)
-      frontier.push(job.id)
-    }
-  }
-  return blocked
-}
-
-/** Returns the ids that become READY once the given job is COMPLETED, whatever its status in `jobs`. */
-export const propagateCompletion = (completedJobId: string, jobs: readonly JobWithStatus[]): Set<string> => {
-  const statuses = new Map(jobs.map((job) => [job.id, job.status]))
-  statuses.set(completedJobId, "COMPLETED")
-  const ready = jobs.filter(
-    (job) =>
-      job.status === "PENDING" && job.dependencies.includes(completedJobId) && dependencyStatus(job, statuses) === "SATISFIED",
-  )
-  return new Set(ready.map((job) => job.id))
-}

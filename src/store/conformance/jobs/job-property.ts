@@ -1,14 +1,8 @@
 // Random graphs of jobs with random results: after each advance every status follows the rules of core/rules/jobs/jobs.ts.
 
 import { describe, expect, it } from "vitest"
-import {
-  canTransition,
-  dependencyStatus,
-  isJobFinished,
-  type JobStatus,
-  propagateCompletion,
-  propagateFailure,
-} from "../../../core/rules/jobs/jobs.ts"
+import { dependencyStatus, isJobFinished, type JobStatus } from "../../../core/rules/jobs/jobs.ts"
+import { canTransition, propagateCompletion, propagateFailure } from "../../../core/rules/jobs/published.ts"
 import type { JobStore } from "../../contract/jobs.ts"
 import type { Store } from "../../contract/store.ts"
 import { create, newJob } from "./jobs.ts"

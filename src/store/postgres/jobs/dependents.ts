@@ -1,5 +1,5 @@
 // Effects of finished jobs on the jobs that depend on them. The statements implement `propagateCompletion` and `propagateFailure` of
-// core/rules/jobs/jobs.ts; the conformance suite checks that they agree. Dependents are locked in order of their ids, so that two
+// core/rules/jobs/published.ts; the conformance suite checks that they agree. Dependents are locked in order of their ids, so that two
 // transactions above the same job cannot deadlock.
 
 import { type EventJob, jobEvent } from "../../shared/events.ts"

@@ -1,5 +1,5 @@
 // Effects of finished jobs on the jobs and functions that wait for them. The statements implement `propagateCompletion` and
-// `propagateFailure` of core/rules/jobs/jobs.ts; the conformance suite checks that they agree.
+// `propagateFailure` of core/rules/jobs/published.ts; the conformance suite checks that they agree.
 
 import type { JobStatus } from "../../../core/rules/jobs/jobs.ts"
 import { blockedBy } from "../../../core/rules/messages.ts"
