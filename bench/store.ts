@@ -40,7 +40,7 @@ const drain = async (target: Store, taker: HolderId): Promise<number> => {
     const { claims, more } = await target.advance({
       holder: taker,
       changes: inbox,
-      claim: { lanes: LANES, maxClaims: SLOTS },
+      work: { lanes: LANES, maxClaims: SLOTS },
       gate,
     })
     if (claims.length === 0 && !more) return transactions

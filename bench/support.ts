@@ -13,7 +13,7 @@ import type { Executor } from "../src/executors/executor.ts"
 import { FileObjectStore } from "../src/objects/file/file.ts"
 import { openSqlite } from "../src/store/sqlite/sqlite.ts"
 import type { ServerStore } from "../src/store/contract/server-store.ts"
-import type { Advanced, Batch, Store } from "../src/store/contract/store.ts"
+import type { AdvanceResult, Batch, Store } from "../src/store/contract/store.ts"
 
 export const noop: Executor = {
   name: "process",
@@ -41,7 +41,7 @@ export const openStore = async (url: string): Promise<ServerStore> => {
 export const counted = (store: Store): { transactions: number } => {
   const count = { transactions: 0 }
   const advance = store.advance.bind(store)
-  store.advance = (batch: Batch): Promise<Advanced> => {
+  store.advance = (batch: Batch): Promise<AdvanceResult> => {
     count.transactions += 1
     return advance(batch)
   }

@@ -3,7 +3,7 @@ import { expect, test } from "vitest"
 import { Dispatcher, type DispatcherParts } from "./dispatcher.ts"
 import type { EngineOptions } from "./ports.ts"
 import type { Change } from "../core/model/change.ts"
-import type { Advanced, Claim, TaskClaim } from "../store/contract/store.ts"
+import type { AdvanceResult, Claim, TaskClaim } from "../store/contract/store.ts"
 import { VirtualClock } from "../../test/sim/clock.ts"
 
 const CLAIM = {
@@ -33,13 +33,13 @@ const setup = () => {
   return { dispatcher: new Dispatcher(options, parts), clock, submitted }
 }
 
-const NOTHING = { rejected: [], claims: [], gates: [], cancelling: [], stopRequests: [] }
+const NOTHING = { rejected: [], claims: [], gateClaims: [], cancelling: [], stopRequests: [] }
 
-test.each(["claims", "gates"] as const)(
+test.each(["claims", "gateClaims"] as const)(
   "%s that could not be handled are in flight until they are released, so that a drain waits for them",
   async (kind) => {
     const { dispatcher, clock, submitted } = setup()
-    dispatcher.dispatch({ ...NOTHING, [kind]: [CLAIM] } as unknown as Advanced, { release: false })
+    dispatcher.dispatch({ ...NOTHING, [kind]: [CLAIM] } as unknown as AdvanceResult, { release: false })
     await settle()
     expect(submitted).toEqual([])
     expect(dispatcher.idle).toBe(false)
@@ -73,7 +73,7 @@ const withSlots = () => {
   const dispatcher = new Dispatcher(options as unknown as EngineOptions, parts as unknown as DispatcherParts)
   const claim = (...ids: string[]): void => {
     const claims = ids.map((attemptId) => ({ ...CLAIM, attemptId }))
-    dispatcher.dispatch({ ...NOTHING, claims } as unknown as Advanced, { release: false })
+    dispatcher.dispatch({ ...NOTHING, claims } as unknown as AdvanceResult, { release: false })
   }
   const end = async (...ids: string[]): Promise<void> => {
     for (const id of ids) {
@@ -109,7 +109,7 @@ test("a stop releases the claims that have not started", () => {
 test("a cancelled run and a stopped attempt release their claims that have not started", () => {
   const { dispatcher, submitted, claim } = withSlots()
   const dispatch = (advanced: object) =>
-    dispatcher.dispatch({ ...NOTHING, ...advanced } as unknown as Advanced, { release: false })
+    dispatcher.dispatch({ ...NOTHING, ...advanced } as unknown as AdvanceResult, { release: false })
   claim("a", "b", "c", "d")
   dispatch({ claims: [{ ...CLAIM, attemptId: "e", runSeq: 2 }] })
   dispatch({ stopRequests: ["d"] })

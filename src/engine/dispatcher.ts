@@ -10,7 +10,7 @@ import type { EngineOptions } from "./ports.ts"
 import type { WaitingTasks } from "./waiting/waiting-tasks.ts"
 import { type Change, fenceOf } from "../core/model/change.ts"
 import type { Assignment, StopReason } from "../executors/executor.ts"
-import type { AbandonedRun, Advanced, Batch, Claim, TaskClaim } from "../store/contract/store.ts"
+import type { AbandonedRun, AdvanceResult, Batch, Claim, TaskClaim } from "../store/contract/store.ts"
 import { gateLane, localLane, REMOTE_WILDCARD, remoteLane, type RunLaneKey } from "../core/routing/lanes.ts"
 
 const MAX_GATE_CLAIMS = 256
@@ -74,7 +74,7 @@ export class Dispatcher implements LoopDispatcher {
    * Returns the free capacity. Local and remote work together are bounded by the smaller free capacity; where one has none, the other
    * is claimed alone.
    */
-  claimCapacity(reserved: number): Batch["claim"] {
+  claimCapacity(reserved: number): Batch["work"] {
     const { remoteConcurrency = DEFAULT_REMOTE_CONCURRENCY } = this.#options
     const { attempts } = this.#parts
     const { local, remote } = this.#lanes
@@ -105,7 +105,10 @@ export class Dispatcher implements LoopDispatcher {
     }
   }
 
-  dispatch({ rejected, claims, gates, cancelling, stopRequests }: Advanced, { release }: { release: boolean }): void {
+  dispatch(
+    { rejected, claims, gateClaims: gates, cancelling, stopRequests }: AdvanceResult,
+    { release }: { release: boolean },
+  ): void {
     const {
       attempts,
       waiting: { watches },

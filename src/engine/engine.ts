@@ -26,7 +26,7 @@ import { isGroup } from "../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
 import { type RowState, planRetry, type RetryPlan, type RetryRequest } from "../core/rules/runs/retry-plan.ts"
 import { Conflict, NotFound } from "../store/contract/errors.ts"
-import type { Advanced, Batch, CreatedWork, NewRun, RunRow } from "../store/contract/store.ts"
+import type { AdvanceResult, Batch, CreatedWork, NewRun, RunRow } from "../store/contract/store.ts"
 import { rowPages } from "../store/contract/row-pages.ts"
 
 /** Time for the last commits at shutdown, beyond what attempts get to stop. */
@@ -176,7 +176,7 @@ export class Engine {
     const { store } = this.#options
     const run = await this.#getRun(runId)
     if (!isRunClosed(run.status)) throw new Conflict(`run ${runId} is ${run.status}; cancel it or wait for its end`)
-    const workflow = await store.compiled(run.versionId)
+    const workflow = await store.getVersion(run.versionId)
     const plan = planRetry(workflow, run, await this.#rowStates(runId, workflow), request)
     if ("problem" in plan) throw new Conflict(plan.problem)
     return plan
@@ -257,8 +257,8 @@ export class Engine {
   }
 
   /** Claims work for a worker that is served by this process. */
-  async claimFor(holder: HolderId, claim: Batch["claim"]): Promise<Advanced> {
-    const advanced = await this.#options.store.advance({ holder, changes: [], claim, gate: CLAIM_NOTHING })
+  async claimFor(holder: HolderId, claim: Batch["work"]): Promise<AdvanceResult> {
+    const advanced = await this.#options.store.advance({ holder, changes: [], work: claim, gate: CLAIM_NOTHING })
     this.#publish([], advanced)
     return advanced
   }
@@ -268,7 +268,7 @@ export class Engine {
     return this.#holder.reap()
   }
 
-  #publish(changes: readonly Change[], { events, closed, rejected }: Advanced): void {
+  #publish(changes: readonly Change[], { events, closed, rejected }: AdvanceResult): void {
     this.#events.emit(events, resultsIn(changes, rejected))
     for (const { runId } of closed) this.#upstreamFiles.remove(runId)
     this.#events.committed(closed, events)

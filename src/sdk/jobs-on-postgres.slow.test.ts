@@ -15,7 +15,7 @@ const testOrkOnPostgres = async (options: TestOptions): Promise<TestOrk> => {
     openStore: async (clock, random) => {
       const store = await openPostgres({ url, clock, random })
       // Renewals of the lease, every few seconds of weeks, would take all of the time: an engine is dead once another one starts.
-      return { ...store, leases: false, registerHolder: (holder) => store.registerHolder({ ...holder, leaseMs: 1 }) }
+      return { ...store, usesLeases: false, registerHolder: (holder) => store.registerHolder({ ...holder, leaseMs: 1 }) }
     },
   })
 }

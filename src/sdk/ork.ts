@@ -237,7 +237,7 @@ export class Ork implements Orkable {
       key: key === undefined ? null : checkText(key, "key"),
     }
     const found = runId === null ? null : await this.#parts.store.getRun(runId)
-    const isDurable = found !== null && (await this.#parts.store.compiled(found.versionId)).nodes[0]?.durable === true
+    const isDurable = found !== null && (await this.#parts.store.getVersion(found.versionId)).nodes[0]?.durable === true
     const outcome = isDurable ? await this.#parts.store.sendSignal({ runId: found.id, ...sent }) : "unknown"
     this.#engine?.wake()
     if (outcome === "unknown") throw new NotFoundError(`there is no run ${id} of a durable function`)

@@ -81,7 +81,7 @@ const populate = async (world: World<ServerStore>) => {
 
   const live = await world.start(flow)
   const [first] = await world.claim()
-  const [container] = (await world.turn({ changes: [world.ended(first!)], gate: 9 })).gates
+  const [container] = (await world.turn({ changes: [world.ended(first!)], gate: 9 })).gateClaims
   const limits = [{ key: "k:one", cap: 1 }]
   const { claims } = await world.turn({ changes: [expandAll(container!, ["a", "b", "c"], limits)], claim: 9 })
   expect(claims).toHaveLength(1)
@@ -155,16 +155,16 @@ describe.each([
       target.advance({
         holder,
         changes,
-        claim: { lanes: [WORK, "q:mail"], maxClaims: 9 },
+        work: { lanes: [WORK, "q:mail"], maxClaims: 9 },
         gate: { lanes: [GATE], maxClaims: 9 },
       })
     let turn = await advance(orphaned.map(({ row, attemptId }) => world.again({ row, attemptId }, 0, "lost")))
     let finished = 0
-    while (turn.claims.length + turn.gates.length > 0) {
+    while (turn.claims.length + turn.gateClaims.length > 0) {
       finished += turn.claims.length
       turn = await advance([
         ...turn.claims.map((claim) => world.ended(claim)),
-        ...turn.gates.map(({ row, attemptId }) => ({
+        ...turn.gateClaims.map(({ row, attemptId }) => ({
           kind: "gather" as const,
           row,
           attemptId,
@@ -180,7 +180,7 @@ describe.each([
     const stale = await target.advance({
       holder,
       changes: [world.ended(running)],
-      claim: { lanes: [], maxClaims: 0 },
+      work: { lanes: [], maxClaims: 0 },
       gate: { lanes: [], maxClaims: 0 },
     })
     expect(stale.rejected).toHaveLength(1)

@@ -43,7 +43,7 @@ const finishAll = async (store: ServerStore): Promise<number> => {
     store.advance({
       holder,
       changes,
-      claim: { lanes: [WORK, "f:default||gpu"], maxClaims: 100 },
+      work: { lanes: [WORK, "f:default||gpu"], maxClaims: 100 },
       gate: { lanes: [GATE], maxClaims: 0 },
     })
   let finished = 0

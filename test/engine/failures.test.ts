@@ -65,7 +65,7 @@ describe("a lost reply of the store", () => {
       if (child !== undefined) await store.requestCancel(child.id, "cancel")
       return await real(batch)
     }
-    const lost = loseReply(store, (_, { gates, closed }) => gates.length > 0 && closed.length > 0)
+    const lost = loseReply(store, (_, { gateClaims: gates, closed }) => gates.length > 0 && closed.length > 0)
     const runId = await fixture.trigger("name: parent\ntasks: { sub: { executor: workflow, workflow: child } }")
     await fixture.ended(runId)
     expect(lost()).toBe(true)

@@ -29,7 +29,7 @@ const startPrivateRun = async (fixture: Awaited<ReturnType<typeof setup>>) => {
   await store.createRuns([{ id: runId, workflowId, versionId, trigger: "manual", private: true, ...request }])
   const gate = { lanes: [`p:${runId}:g`], maxClaims: 9 }
   const nothing = { lanes: [], maxClaims: 0 }
-  const { gates } = await store.advance({ holder, changes: [], claim: nothing, gate })
+  const { gateClaims: gates } = await store.advance({ holder, changes: [], work: nothing, gate })
   const fenceOf = (kind: "fan" | "task") => {
     const { row, attemptId } = gates.find((claim) => claim.kind === kind)!
     return { row, attemptId }
@@ -41,7 +41,7 @@ const startPrivateRun = async (fixture: Awaited<ReturnType<typeof setup>>) => {
       { ...fenceOf("fan"), kind: "expand", total: 2, offset: 0, items: [1, 2], lane, priority: 5, limits: [] },
       { ...fenceOf("task"), kind: "wait", waitingOn: { kind: "sleep", ms: 3_600_000 }, delayMs: 3_600_000 },
     ],
-    claim: { lanes: [lane], maxClaims: 1 },
+    work: { lanes: [lane], maxClaims: 1 },
     gate: nothing,
   })
   expect(claims).toHaveLength(1)

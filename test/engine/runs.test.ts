@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import type { Advanced } from "../../src/store/contract/store.ts"
+import type { AdvanceResult } from "../../src/store/contract/store.ts"
 import { fail, setup } from "./setup.ts"
 
 describe("retry of a run", () => {
@@ -129,7 +129,7 @@ tasks: { a: { command: x } }
     })
     const { store } = fixture
     const advance = store.advance
-    let late: Advanced["cancelling"] = []
+    let late: AdvanceResult["cancelling"] = []
     store.advance = async (batch) => {
       const advanced = await advance(batch)
       if (advanced.cancelling.length > 0) late = advanced.cancelling

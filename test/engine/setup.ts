@@ -18,7 +18,15 @@ import { FileObjectStore } from "../../src/objects/file/file.ts"
 import { parseDefinition } from "../../src/definition/parse.ts"
 import { seededRandom } from "../../src/store/conformance/world.ts"
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts"
-import type { Advanced, Batch, LeaseHolderRow, RunRow, Store, StoreEvent, TaskRow } from "../../src/store/contract/store.ts"
+import type {
+  AdvanceResult,
+  Batch,
+  LeaseHolderRow,
+  RunRow,
+  Store,
+  StoreEvent,
+  TaskRow,
+} from "../../src/store/contract/store.ts"
 import { VirtualClock } from "../sim/clock.ts"
 
 /** A scripted task: returns its output, throws to fail, takes virtual time, or runs until it is stopped. */
@@ -209,7 +217,7 @@ export const fail = (message = "exit code 1"): never => {
 }
 
 /** Loses the reply of the first call that `when` selects, after its commit. */
-export const loseReply = (store: Store, when: (batch: Batch, advanced: Advanced) => boolean): (() => boolean) => {
+export const loseReply = (store: Store, when: (batch: Batch, advanced: AdvanceResult) => boolean): (() => boolean) => {
   const real = store.advance
   let lost = false
   store.advance = async (batch) => {

@@ -208,7 +208,7 @@ export const FAULT_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/engine/loop/lease-holder.ts",
-        find: 'if (store.leases || holder.kind === "server") this.#scheduleRenewal()\n    this.#reaping = true',
+        find: 'if (store.usesLeases || holder.kind === "server") this.#scheduleRenewal()\n    this.#reaping = true',
         replace: "this.#reaping = true",
       },
       {

@@ -27,8 +27,8 @@ import type { Streams } from "../feed/streams.ts"
 /** Members of the store that handlers may use. None of them changes anything. */
 export const STORE_READS = [
   "kind",
-  "leases",
-  "compiled",
+  "usesLeases",
+  "getVersion",
   "countRows",
   "getJob",
   "getQueue",

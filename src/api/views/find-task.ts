@@ -78,14 +78,14 @@ export const findRetryTarget = async (
     if ((await api.store.getTask({ runId: run.id, name, path })) === null) throw await unknownTask(api, run, name, path)
     return { instance: { task: name, path } }
   }
-  const node = (await api.store.compiled(run.versionId)).nodes.find((each) => each.name === name)
+  const node = (await api.store.getVersion(run.versionId)).nodes.find((each) => each.name === name)
   if (node !== undefined && isGroup(node)) return { from: name }
   const task = await findTask(api, run, name, instance)
   return task.path === "" ? { from: name } : { instance: { task: name, path: task.path } }
 }
 
 const unknownTask = async (api: Api, run: RunRow, name: string, path?: string): Promise<Error> => {
-  const names = (await api.store.compiled(run.versionId)).nodes.map((node) => node.name)
+  const names = (await api.store.getVersion(run.versionId)).nodes.map((node) => node.name)
   if (names.includes(name))
     return notFound(`task ${name} of run ${run.id} has no instance${path === undefined ? " yet" : ` ${path}`}`)
   const near = nearest(name, names)
@@ -103,7 +103,7 @@ const toShape = async (api: Api, task: TaskRow, workflow: CompiledWorkflow, inpu
 
 /** Returns tasks for a list. */
 export const taskSummaries = async (api: Api, run: RunRow, tasks: readonly TaskRow[]): Promise<Task[]> => {
-  const workflow = await api.store.compiled(run.versionId)
+  const workflow = await api.store.getVersion(run.versionId)
   const inputs = new TaskInputs(api, run, workflow, { listed: true })
   return await Promise.all(tasks.map((task) => toShape(api, task, workflow, inputs)))
 }
@@ -114,7 +114,7 @@ export const taskDetails = async (
   run: RunRow,
   task: TaskRow,
 ): Promise<Task & { work: ReturnType<typeof workShape>; warning: string | null }> => {
-  const workflow = await api.store.compiled(run.versionId)
+  const workflow = await api.store.getVersion(run.versionId)
   const inputs = new TaskInputs(api, run, workflow, { listed: false })
   const shape = await toShape(api, task, workflow, inputs)
   return { ...shape, work: workShape(workflow.nodes[task.node]!), warning: await warningOf(api, task, workflow) }

@@ -19,7 +19,7 @@ import type { z } from "zod"
 import { rowPages } from "../../store/contract/row-pages.ts"
 
 export interface ExportSource {
-  store: Pick<Store, "compiled" | "getTask" | "listAttempts" | "listTasks"> & Pick<Catalog, "listVersions">
+  store: Pick<Store, "getVersion" | "getTask" | "listAttempts" | "listTasks"> & Pick<Catalog, "listVersions">
   objects: ObjectStore
 }
 
@@ -44,7 +44,7 @@ export async function* exportRun(
   { now, files, secret }: ExportOptions,
 ): AsyncGenerator<string> {
   const { store } = source
-  const workflow = await store.compiled(run.versionId)
+  const workflow = await store.getVersion(run.versionId)
   const secrets = await secretsOf(workflow, secret)
   const shape = runShape(run)
   const [version] = await store.listVersions({ name: run.workflow, before: run.version + 1, limit: 1 })

@@ -8,10 +8,10 @@ import { nodeSummary } from "./node-status.ts"
 import { graphTasks } from "./service-json.ts"
 
 export const runGraph = async (
-  store: Pick<Store, "compiled"> & Pick<RunViewStore, "countRows">,
+  store: Pick<Store, "getVersion"> & Pick<RunViewStore, "countRows">,
   run: RunRow,
 ): Promise<z.output<typeof schema>> => {
-  const compiled = await store.compiled(run.versionId)
+  const compiled = await store.getVersion(run.versionId)
   const rows = Map.groupBy(await store.countRows(run.id), ({ node }) => node)
   const tasks = graphTasks(compiled).map((task, i) => {
     const { status, counts, startedAt, finishedAt } = nodeSummary(compiled.nodes[i]!, rows.get(i) ?? [])

@@ -23,7 +23,7 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
   try {
     const row = await findRun(store, text, true)
     await rejectIfHeld(context, store, row)
-    const view = await loadView(store, row, await store.compiled(row.versionId))
+    const view = await loadView(store, row, await store.getVersion(row.versionId))
     if (row.status === "success" && row.hooksPending === 0) {
       const source = storeSource({ store, objects: await context.backends.openObjects(config) }, row.id)
       await printSummary(context, source, view, runShape(row), json)
@@ -69,7 +69,7 @@ const rejectIfHeld = async (context: Context, store: Store, row: RunRow): Promis
   const isAlive = holderIsAlive(store, () => clock.now(), processAlive)
   for (const holder of await store.listHolders()) {
     if (holder.runId !== row.id || holder.dead || !isAlive(holder)) continue
-    const hint = store.leases ? `; if that process has just died, try again in ${holder.leaseMs / 1000} seconds` : ""
+    const hint = store.usesLeases ? `; if that process has just died, try again in ${holder.leaseMs / 1000} seconds` : ""
     throw new InputError(`run ${row.id} is being run by ${holder.name}; wait until it finishes, or stop it first${hint}`)
   }
 }

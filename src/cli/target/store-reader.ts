@@ -76,7 +76,7 @@ export const storeReader = (context: Context, stores: OpenStores): RunReader => 
 
 async function* allTasks({ store, objects }: OpenStores, { id }: Run): AsyncGenerator<Task> {
   const run = (await store.getRun(id as RunId))!
-  const workflow = await store.compiled(run.versionId)
+  const workflow = await store.getVersion(run.versionId)
   const { TaskInputs } = await import("../../api/views/task-input.ts")
   const inputs = new TaskInputs({ store, objects }, run, workflow, { listed: true })
   for await (const page of rowPages(PAGE_SIZE, (each) => store.listTasks({ runId: id as RunId, ...each }))) {
@@ -151,7 +151,7 @@ const findTask = async (store: Store, run: RunRow, name: string, path: string | 
 }
 
 const noSuchTask = async (store: Store, run: RunRow, name: string): Promise<string> => {
-  const names = (await store.compiled(run.versionId)).nodes.map((node) => node.name)
+  const names = (await store.getVersion(run.versionId)).nodes.map((node) => node.name)
   if (names.includes(name)) return `task ${name} of run ${run.id} has no instances`
   const near = nearest(name, names)
   const hint = near === undefined ? `\`ork show ${run.id}\` lists its tasks` : `did you mean ${near}?`

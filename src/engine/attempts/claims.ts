@@ -31,14 +31,14 @@ const workflowOfJob = (job: ClaimedJob): CompiledWorkflow => {
 
 /** Returns the compiled node of a claim. A job is the only node of a workflow of its own. */
 export const nodeOf = (
-  store: Pick<Store, "compiledNow">,
+  store: Pick<Store, "getLoadedVersion">,
   claim: Pick<TaskClaim, "kind" | "versionId" | "node"> | Pick<JobClaim, "kind" | "job">,
 ): { workflow: CompiledWorkflow; node: Node } => {
   if (claim.kind === "job") {
     const workflow = workflowOfJob(claim.job)
     return { workflow, node: workflow.nodes[0]! }
   }
-  const workflow = store.compiledNow(claim.versionId)
+  const workflow = store.getLoadedVersion(claim.versionId)
   return { workflow, node: workflow.nodes[claim.node]! }
 }
 

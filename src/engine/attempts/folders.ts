@@ -47,7 +47,7 @@ export class LocalFolders implements Folders {
   /** Creates the folder of the run or job, with the files of the workflow's version. */
   async #ownFolder(claim: Claim): Promise<string> {
     const folder = runFolder(this.#options.dataDir, ownerOf(claim))
-    const bundle = claim.kind === "job" ? undefined : this.#options.store.compiledNow(claim.versionId).bundle
+    const bundle = claim.kind === "job" ? undefined : this.#options.store.getLoadedVersion(claim.versionId).bundle
     await (bundle === undefined ? mkdir(folder, { recursive: true }) : this.#bundles.copyTo(folder, bundle))
     return folder
   }

@@ -59,7 +59,7 @@ export class Gate {
   }
 
   async #decide(claim: TaskClaim): Promise<Decision[]> {
-    const workflow = this.#options.store.compiledNow(claim.versionId)
+    const workflow = this.#options.store.getLoadedVersion(claim.versionId)
     const node = workflow.nodes[claim.node]!
     if (claim.kind !== "task" && claim.childrenCreated > 0 && claim.childrenPending === 0) {
       return [await gather(this.#options, claim, workflow)]

@@ -11,7 +11,7 @@ const setup = async ({ blocked = null }: { blocked?: Promise<void> | null } = {}
   const clock = new VirtualClock()
   const state = { renewals: 0, evicted: 0, wakes: 0, reaps: 0, blocked, leased: true, guards: [] as GuardedLease[] }
   const store = {
-    leases: true,
+    usesLeases: true,
     extendWorkerLeases: async () => {},
     registerHolder: async () => {},
     renewLease: async () => {

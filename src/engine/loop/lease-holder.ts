@@ -59,7 +59,7 @@ export class LeaseHolder {
     const { store, holder } = this.#options
     if (holder.kind === "server") await store.extendWorkerLeases()
     await this.#register()
-    if (store.leases || holder.kind === "server") this.#scheduleRenewal()
+    if (store.usesLeases || holder.kind === "server") this.#scheduleRenewal()
     this.#reaping = true
     try {
       await this.#reap()
@@ -108,7 +108,7 @@ export class LeaseHolder {
     const attempts = await store.reapHolders(REAP_PAGE, { workers: holder.kind === "server" })
     const remote: OrphanedAttempt[] = []
     for (const attempt of attempts) {
-      if (attempt.kind !== "job") await store.compiled(attempt.versionId)
+      if (attempt.kind !== "job") await store.getVersion(attempt.versionId)
       const { node } = nodeOf(store, attempt)
       if (executors.get(node.executor)?.remote === true) remote.push(attempt)
       else this.#handlers.submit(this.#lostChange(attempt, node))
@@ -161,7 +161,7 @@ export class LeaseHolder {
     const { store, clock } = this.#options
     const begunAt = clock.monotonic()
     try {
-      if (store.leases) await this.#renewOrReplaceLease()
+      if (store.usesLeases) await this.#renewOrReplaceLease()
     } catch (error) {
       this.#renewalFailed(error)
     }
@@ -180,7 +180,7 @@ export class LeaseHolder {
       log.warn({ error: String(error) }, "failed to reap dead holders; trying again")
     }
     this.#reaping = false
-    if (store.leases && this.#cancelRenewal !== null) this.#handlers.wake()
+    if (store.usesLeases && this.#cancelRenewal !== null) this.#handlers.wake()
   }
 
   async #renewOrReplaceLease(): Promise<void> {

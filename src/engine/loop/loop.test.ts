@@ -6,13 +6,13 @@ import type { Change } from "../../core/model/change.ts"
 import type { AttemptId, HolderId } from "../../core/model/ids.ts"
 import { InvalidValue } from "../../store/contract/errors.ts"
 import { seededRandom } from "../../store/conformance/world.ts"
-import type { Advanced, Batch } from "../../store/contract/store.ts"
+import type { AdvanceResult, Batch } from "../../store/contract/store.ts"
 import { VirtualClock } from "../../../test/sim/clock.ts"
 
-const NOTHING: Advanced = {
+const NOTHING: AdvanceResult = {
   rejected: [],
   claims: [],
-  gates: [],
+  gateClaims: [],
   cancelling: [],
   stopRequests: [],
   closed: [],
@@ -39,7 +39,7 @@ const setup = () => {
   const rejects: { batch: (batch: Batch) => boolean } = { batch: () => false }
   const store = {
     advanceConcurrency: { maxConcurrent: 2, minBatch: 1 },
-    advance: (batch: Batch): Promise<Advanced> => {
+    advance: (batch: Batch): Promise<AdvanceResult> => {
       seen.push(batch)
       return rejects.batch(batch)
         ? Promise.reject(new InvalidValue("no"))
@@ -100,10 +100,10 @@ describe("Loop", () => {
     await rest()
     loop.add(changeOf(2))
     await rest()
-    expect(open.map(({ batch }) => batch.claim.maxClaims)).toEqual([2, 0])
+    expect(open.map(({ batch }) => batch.work.maxClaims)).toEqual([2, 0])
     const turns = [...open]
     for (const i of order) await commit(turns[i]!)
-    expect(open.map(({ batch }) => batch.claim.maxClaims)).toEqual([2])
+    expect(open.map(({ batch }) => batch.work.maxClaims)).toEqual([2])
     await commit(open[0]!)
     expect(open).toEqual([])
   })
@@ -129,7 +129,7 @@ describe("Loop", () => {
     loop.add(changeOf(3))
     await untilCommitted("enqueue")
     const parts = seen.filter(({ changes }) => changes.length === 1)
-    expect(parts.map(({ claim, gate }) => [claim.maxClaims, gate.maxClaims])).toContainEqual([0, 0])
+    expect(parts.map(({ work: claim, gate }) => [claim.maxClaims, gate.maxClaims])).toContainEqual([0, 0])
     expect(parts.every(({ gate }) => gate.maxClaims === 0)).toBe(true)
   })
 })

@@ -15,14 +15,14 @@ import type { HolderId } from "../../core/model/ids.ts"
 import { longestSleepMs } from "../../core/time/longest-sleep.ts"
 import { clampChange } from "../../core/rules/changes/clamp-change.ts"
 import { InvalidValue } from "../../store/contract/errors.ts"
-import type { Advanced, Batch } from "../../store/contract/store.ts"
+import type { AdvanceResult, Batch } from "../../store/contract/store.ts"
 
 /** A start may wait this long to be committed together with the end of its attempt. */
 const COALESCE_MS = 25
 const RETRY_MIN_MS = 50
 const RETRY_MAX_MS = 1000
 
-export const CLAIM_NOTHING: Batch["claim"] = { lanes: [], maxClaims: 0 }
+export const CLAIM_NOTHING: Batch["work"] = { lanes: [], maxClaims: 0 }
 
 /** The part of the dispatcher that the loop uses. */
 export interface LoopDispatcher {
@@ -30,18 +30,18 @@ export interface LoopDispatcher {
   readonly idle: boolean
   has(attemptId: string): boolean
   /** Returns how much work to claim beside `reserved` claims that other turns may still get. */
-  claimCapacity(reserved: number): Batch["claim"]
+  claimCapacity(reserved: number): Batch["work"]
   /** Returns how much to claim for the gate beside `chunks` of expansions that are not committed yet. */
   gateCapacity(chunks: number): Batch["gate"]
   /** Handles everything that an advance returned for this engine. `release`: claims are released unstarted. */
-  dispatch(advanced: Advanced, options: { release: boolean }): void
+  dispatch(advanced: AdvanceResult, options: { release: boolean }): void
 }
 
 export interface LoopParts {
   dispatcher: LoopDispatcher
   holderId(): HolderId
   /** Publishes the events and closed runs of a commit of these changes. */
-  publish(changes: readonly Change[], advanced: Advanced): void
+  publish(changes: readonly Change[], advanced: AdvanceResult): void
   /** Called when the store is available again: commits whose outcome is unknown may have closed runs. */
   recovered(): void
 }
@@ -243,13 +243,13 @@ export class Loop {
     const batch: Batch = {
       holder: holderId(),
       changes: taken.changes,
-      claim,
+      work: claim,
       // The store still needs the lanes, to know which rows are those of other processes.
       gate: draining ? { ...gate, maxClaims: 0 } : gate,
     }
-    this.#reserved += batch.claim.maxClaims
+    this.#reserved += batch.work.maxClaims
     if (!sharesCapacity) this.#rowsMayBeLeft = false
-    return { taken, batch, reserved: batch.claim.maxClaims, sharesCapacity }
+    return { taken, batch, reserved: batch.work.maxClaims, sharesCapacity }
   }
 
   #unreserve(turn: Turn): void {
@@ -257,7 +257,7 @@ export class Loop {
     turn.reserved = 0
   }
 
-  #handleCommit(turn: Turn, advanced: Advanced): void {
+  #handleCommit(turn: Turn, advanced: AdvanceResult): void {
     const { taken, batch, sharesCapacity } = turn
     this.#failures = 0
     this.#failingSince = null
@@ -265,17 +265,17 @@ export class Loop {
     this.#unreserve(turn)
     this.#handle(batch.changes, advanced)
     this.#wakeWhenDue(advanced.nextDueMs, taken.exclusive)
-    if (advanced.claims.length === batch.claim.maxClaims) {
+    if (advanced.claims.length === batch.work.maxClaims) {
       if (sharesCapacity) this.#rowsMayBeLeft = true
       // All requested rows were claimed and capacity is left: another turn may find more work.
-      else if (batch.claim.maxClaims > 0 && this.#hasCapacity()) this.#wakeSoon()
+      else if (batch.work.maxClaims > 0 && this.#hasCapacity()) this.#wakeSoon()
     }
     if (this.#rowsMayBeLeft && this.#hasCapacity()) this.#turnWanted = true
     if (advanced.more || this.#inbox.urgent) this.#turnWanted = true
     this.#inbox.complete(taken)
   }
 
-  #handle(changes: readonly Change[], advanced: Advanced): void {
+  #handle(changes: readonly Change[], advanced: AdvanceResult): void {
     this.#acks.committed(changes, advanced.rejected)
     this.#parts.publish(changes, advanced)
     this.#parts.dispatcher.dispatch(advanced, { release: this.#phase === "draining" })
@@ -305,7 +305,7 @@ export class Loop {
     for (let part = parts[0]; part !== undefined && this.#phase !== "stopped"; part = parts[0]) {
       try {
         const gate = { ...batch.gate, maxClaims: 0 }
-        this.#handle(part, await this.#options.store.advance({ ...batch, changes: part, claim: CLAIM_NOTHING, gate }))
+        this.#handle(part, await this.#options.store.advance({ ...batch, changes: part, work: CLAIM_NOTHING, gate }))
         parts.shift()
       } catch (error) {
         if (!(error instanceof InvalidValue) || part.length === 0) break

@@ -37,7 +37,7 @@ const MAX_SLOT_USERS = 5
 export interface ExplainOptions {
   store: Pick<
     Store,
-    "getRun" | "compiled" | "listTasks" | "listRowStates" | "listInnerRowStates" | "getTask" | "listRuns" | "listHolders"
+    "getRun" | "getVersion" | "listTasks" | "listRowStates" | "listInnerRowStates" | "getTask" | "listRuns" | "listHolders"
   > &
     Pick<QueueStore, "listQueues"> &
     Pick<StatsStore, "slotUsers"> &
@@ -54,16 +54,16 @@ export interface JobExplainOptions extends Pick<ExplainOptions, "isAlive"> {
 
 /** Judges a holder by its lease, or by its process where the store does not use leases for its kind. */
 export const holderIsAlive =
-  (store: Pick<Store, "leases">, now: () => number, processAlive: (identity: string) => boolean) =>
+  (store: Pick<Store, "usesLeases">, now: () => number, processAlive: (identity: string) => boolean) =>
   ({ kind, leaseUntil, process }: LeaseHolderRow): boolean =>
-    store.leases || kind === "worker" ? Date.parse(leaseUntil) >= now() : processAlive(process)
+    store.usesLeases || kind === "worker" ? Date.parse(leaseUntil) >= now() : processAlive(process)
 
 /** Explains a run, or with `task` only that task, whatever its state. */
 export const explain = async (options: ExplainOptions, runId: RunId, task?: string): Promise<Explanation[]> => {
   const { store } = options
   const run = await store.getRun(runId)
   if (run === null) throw new NotFound(`there is no run ${runId}`)
-  const workflow = await store.compiled(run.versionId)
+  const workflow = await store.getVersion(run.versionId)
   if (task !== undefined && !workflow.nodes.some(({ name }) => name === task)) {
     throw new NotFound(`the run ${runId} has no task ${task}`)
   }

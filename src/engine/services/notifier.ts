@@ -28,7 +28,8 @@ const MAX_TRIES = 30
 const NOTIFY_SECRET = "NOTIFY"
 
 export interface NotifierOptions {
-  store: Pick<Store, "getRun" | "getTask" | "listRowStates" | "listInnerRowStates" | "compiled" | "onWake"> & NotificationStore
+  store: Pick<Store, "getRun" | "getTask" | "listRowStates" | "listInnerRowStates" | "getVersion" | "onWake"> &
+    NotificationStore
   clock: Clock
   log: Logger
   secret: SecretSource
@@ -102,7 +103,7 @@ export class Notifier extends DueLoop {
     const { store } = this.#options
     const run = await store.getRun(runId)
     if (run === null || (kind === "deadline" && isRunClosed(run.status))) return null
-    const workflow = await store.compiled(run.versionId)
+    const workflow = await store.getVersion(run.versionId)
     if (node === null) return { workflow, run, task: null }
     if (kind === "deadline" && !(await isTaskOpen(store, run, workflow, node))) return null
     return { workflow, run, task: await readNotifiedTask(store, { runId, name: workflow.nodes[node]!.name, path }) }

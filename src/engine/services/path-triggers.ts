@@ -16,7 +16,7 @@ const BATCH = 100
 const MAX_MATCHES = 100_000
 
 export interface PathTriggersOptions extends TriggeredRunOptions {
-  store: Pick<Store, "compiled" | "onWake"> & PathTriggerStore
+  store: Pick<Store, "getVersion" | "onWake"> & PathTriggerStore
   matches: Pick<MatchFinder, "find">
   /** Called after files were recorded, also on error: the commit may have succeeded. */
   wake(): void

@@ -10,7 +10,7 @@ import type { NewRun, Store } from "../../store/contract/store.ts"
 import type { TriggerRow } from "../../store/contract/triggers.ts"
 
 export interface TriggeredRunOptions {
-  store: Pick<Store, "compiled">
+  store: Pick<Store, "getVersion">
   evaluator: Pick<Evaluator, "render">
   clock: Clock
   random: Random
@@ -31,7 +31,7 @@ export const planTriggeredRun = async (
 ): Promise<{ run: NewRun } | { problem: string }> => {
   const instant = logicalDate ?? iso(clock.now())
   const scope = { logical_date: instant, date: dayIn(timezone ?? "UTC", new Date(instant)), trigger, cause }
-  const params = await renderParams(evaluator, await store.compiled(versionId), spec.params, scope)
+  const params = await renderParams(evaluator, await store.getVersion(versionId), spec.params, scope)
   if ("problem" in params) {
     const fields = { workflow, cause, problem: params.problem }
     log.error(fields, "the params of a trigger do not fit its workflow; no run was created")

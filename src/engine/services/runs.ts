@@ -88,7 +88,7 @@ export class RunService {
     const { reset, again, kept } = await engine.planRetry(runId, request)
     const partly = reset.rows.filter(({ extent }) => extent === "failed")
     if (partly.length === 0) return { again: firstNames(again), kept: firstNames(kept) }
-    const { nodes } = await store.compiled((await store.getRun(runId))!.versionId)
+    const { nodes } = await store.getVersion((await store.getRun(runId))!.versionId)
     const names = { again: new Map<string, string[]>(), kept: [...kept] }
     for (const { node, path } of partly) {
       const instances = await this.#instancesOf(runId, node, path)

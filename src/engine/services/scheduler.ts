@@ -18,7 +18,7 @@ const BATCH = 200
 const MIN_STEP_MS = 2000
 
 export interface SchedulerOptions {
-  store: Pick<Store, "compiled" | "onWake"> & Catalog
+  store: Pick<Store, "getVersion" | "onWake"> & Catalog
   evaluator: Pick<Evaluator, "render">
   clock: Clock
   random: Random
@@ -128,7 +128,7 @@ export class Scheduler extends DueLoop {
     const due = dueFirings(spec, key, Date.parse(nextAt!), now)
     const next = nextFiring(spec, key, now)
     const after = next === null ? null : iso(next.at)
-    const workflow = await store.compiled(schedule.versionId)
+    const workflow = await store.getVersion(schedule.versionId)
     const firings = due.length === 0 ? missedFirings(schedule, now) : await this.#applyOverlap(schedule, due)
     if (firings.length === 0) {
       return [{ scheduleId: schedule.id, expected: nextAt!, tick: nextAt!, nextAt: after, run: null, skipped: null }]

@@ -76,7 +76,7 @@ test("the plan of a retry lists a thousand names, and the number of all others o
     { node: 0, path: "0", status: "success" },
     { node: 0, path: "1", status: "failed" },
   ]
-  const store = { getRun: async () => ({ versionId: 1 }), compiled: async () => flow, listInstances: async () => instances }
+  const store = { getRun: async () => ({ versionId: 1 }), getVersion: async () => flow, listInstances: async () => instances }
   const engine = { planRetry: async () => plan }
   const { runs } = createServices({ store, engine } as unknown as ServicesOptions)
   const { again, kept } = await runs.planRetry("r" as RunId, {})

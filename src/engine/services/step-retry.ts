@@ -14,13 +14,13 @@ export interface StepRetry {
 }
 
 export const planStepRetry = async (
-  store: Pick<Store, "getRun" | "compiled"> & Pick<FunctionStore, "listSteps">,
+  store: Pick<Store, "getRun" | "getVersion"> & Pick<FunctionStore, "listSteps">,
   runId: RunId,
   { name, occurrence }: StepKey,
 ): Promise<StepRetry> => {
   const run = await store.getRun(runId)
   if (run === null) throw new NotFound(`there is no run ${runId}`)
-  const [node] = (await store.compiled(run.versionId)).nodes
+  const [node] = (await store.getVersion(run.versionId)).nodes
   if (node?.durable !== true) throw new Conflict(`run ${runId} is not a durable function, and has no steps`)
   const steps = await store.listSteps(runId)
   const first = steps.findIndex((step) => step.name === name && step.occurrence === occurrence)

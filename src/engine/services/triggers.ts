@@ -11,7 +11,7 @@ const PAGE = 100
 const MAX_SUCCESSES = 1000
 
 export interface TriggersOptions extends TriggeredRunOptions {
-  store: Pick<Store, "compiled" | "onWake"> & TriggerStore
+  store: Pick<Store, "getVersion" | "onWake"> & TriggerStore
   /** Called after successes were used, also on error: the commit may have succeeded. */
   wake(): void
 }

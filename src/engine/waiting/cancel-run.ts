@@ -10,7 +10,7 @@ import type { FunctionStore } from "../../store/contract/functions.ts"
 import type { JobStore } from "../../store/contract/jobs.ts"
 import type { RunRow, Store } from "../../store/contract/store.ts"
 
-export type CancelStore = Pick<Store, "getRun" | "compiled" | "getTask" | "listHolders" | "requestCancel"> &
+export type CancelStore = Pick<Store, "getRun" | "getVersion" | "getTask" | "listHolders" | "requestCancel"> &
   Pick<FunctionStore, "sendSignal" | "listSteps"> &
   Pick<JobStore, "cancelJob">
 
@@ -18,7 +18,7 @@ export type CancelStore = Pick<Store, "getRun" | "compiled" | "getTask" | "listH
 export const cancelRun = async (store: CancelStore, runId: RunId): Promise<boolean> => {
   const run = await store.getRun(runId)
   if (run === null || isRunClosed(run.status)) return false
-  const [node] = (await store.compiled(run.versionId)).nodes
+  const [node] = (await store.getVersion(run.versionId)).nodes
   if (node?.durable !== true) return await store.requestCancel(runId, "cancel")
   const isAsked = await askToEnd(store, run, node)
   const isRequested = await store.requestCancel(runId, "cancel", { inFlight: isAsked })

@@ -70,7 +70,7 @@ export class ChildRuns {
       throw new TaskFailure(`workflow ${name} is not started: sub-workflows are nested ${MAX_SUBWORKFLOW_DEPTH} deep at most`)
     }
     const version = await this.#findWorkflow(claim, name)
-    const compiled = await store.compiled(version.versionId)
+    const compiled = await store.getVersion(version.versionId)
     const bound = bindParams(compiled, { values: await this.#params(claim, node) })
     if (!bound.ok) {
       const problems = bound.problems.map(({ path, message }) => `${path} ${message}`).join("; ")
@@ -125,7 +125,7 @@ export class ChildRuns {
 
   async *#outputsOf(child: RunRow): AsyncGenerator<Member> {
     const { store } = this.#options
-    const compiled = await store.compiled(child.versionId)
+    const compiled = await store.getVersion(child.versionId)
     for (const index of rootNodes(compiled)) {
       const { name } = compiled.nodes[index]!
       const task = await store.getTask({ runId: child.id, name, path: "" })

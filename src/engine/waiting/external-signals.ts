@@ -92,7 +92,7 @@ export class ExternalSignals {
 
   /** Masks the task's secrets: the service that calls back may have received them. */
   async #mask(claim: TaskClaim, { output, error, ...rest }: WaitResult): Promise<WaitResult> {
-    await this.#options.store.compiled(claim.versionId)
+    await this.#options.store.getVersion(claim.versionId)
     const secrets = await readForMasking(this.#options, nodeOf(this.#options.store, claim).node)
     return {
       ...rest,
@@ -104,7 +104,7 @@ export class ExternalSignals {
   /** Returns false when the attempt has ended meanwhile. */
   async #finish(claim: TaskClaim, result: WaitResult): Promise<boolean> {
     const { store, waiting, report } = this.#options
-    await store.compiled(claim.versionId)
+    await store.getVersion(claim.versionId)
     const { node } = nodeOf(store, claim)
     const change = await waiting.toChange(claim, node, result)
     const entry = takeAuditEntry()?.(true) ?? null

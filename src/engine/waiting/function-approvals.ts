@@ -9,7 +9,7 @@ import type { FunctionStore, Step } from "../../store/contract/functions.ts"
 import type { Store } from "../../store/contract/store.ts"
 
 export interface FunctionApprovalOptions {
-  store: Pick<Store, "getRun" | "compiled"> & Pick<FunctionStore, "listSteps" | "sendSignal">
+  store: Pick<Store, "getRun" | "getVersion"> & Pick<FunctionStore, "listSteps" | "sendSignal">
   clock: Pick<Clock, "now">
 }
 
@@ -19,7 +19,7 @@ export const answerFunction = async (
   { runId, name, path, approved, comment, by }: ApprovalSignal,
 ): Promise<boolean> => {
   const run = await store.getRun(runId)
-  if (run === null || (await store.compiled(run.versionId)).nodes[0]?.durable !== true) return false
+  if (run === null || (await store.getVersion(run.versionId)).nodes[0]?.durable !== true) return false
   const approvals = (await store.listSteps(runId)).filter(({ kind }) => kind === "approval")
   const { details } = waitingStep(approvals, { what: `run ${runId}`, name, path })
   const payload = { approved, comment, by, at: iso(clock.now()) }

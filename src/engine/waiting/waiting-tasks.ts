@@ -191,7 +191,7 @@ export class WaitingTasks {
     const { store } = this.#options
     const [claim] = await store.readClaims([fence])
     if (claim === undefined || claim.kind === "job") return null
-    await store.compiled(claim.versionId)
+    await store.getVersion(claim.versionId)
     return await this.toChange(claim, nodeOf(store, claim).node, result)
   }
 

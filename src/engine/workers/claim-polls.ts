@@ -11,9 +11,9 @@ import type { z } from "zod"
 /** Delay of the pass after one that failed. */
 const RETRY_MS = 1000
 
-export type Claimed = z.output<typeof wire.claimReply>
+export type ClaimReply = z.output<typeof wire.claimReply>
 
-export const NOTHING: Claimed = { assignments: [], stop: [], lost: [], closed: [] }
+export const NOTHING: ClaimReply = { assignments: [], stop: [], lost: [], closed: [] }
 
 export interface ClaimPoll {
   worker: RegisteredWorker
@@ -23,7 +23,7 @@ export interface ClaimPoll {
   /** A response is being prepared. */
   busy: boolean
   /** Returns false when nobody waits for the response any more. */
-  respond(response: Claimed): boolean
+  respond(response: ClaimReply): boolean
   reject(error: Error): void
 }
 
@@ -52,7 +52,7 @@ export class ClaimPolls {
   }
 
   /** Opens a poll. A previous poll of the same worker is answered with nothing: the worker no longer waits for it. */
-  add(request: Pick<ClaimPoll, "worker" | "free" | "stopping">, waitMs: number, signal: AbortSignal): Promise<Claimed> {
+  add(request: Pick<ClaimPoll, "worker" | "free" | "stopping">, waitMs: number, signal: AbortSignal): Promise<ClaimReply> {
     const { id } = request.worker
     this.#open.get(id)?.respond(NOTHING)
     if (this.#closed) return Promise.resolve(NOTHING)

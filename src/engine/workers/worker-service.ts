@@ -5,7 +5,7 @@
 // that it does not know are released (the response that contained them was lost); attempts that it knows but no longer owns are returned
 // as `lost`.
 
-import { type Claimed, ClaimPolls, type ClaimPoll, NOTHING, type Served } from "./claim-polls.ts"
+import { type ClaimReply, ClaimPolls, type ClaimPoll, NOTHING, type Served } from "./claim-polls.ts"
 import { sleep } from "../../sleep.ts"
 import { attemptToken, isAttemptToken } from "./credentials.ts"
 import { AttemptFiles } from "./attempt-files.ts"
@@ -107,7 +107,7 @@ export class WorkerService {
 
   // -- claims ----------------------------------------------------------------------------------------------------------------------
 
-  async claim(id: HolderId, body: z.output<typeof wire.claimBody>, signal: AbortSignal): Promise<Claimed> {
+  async claim(id: HolderId, body: z.output<typeof wire.claimBody>, signal: AbortSignal): Promise<ClaimReply> {
     const worker = await this.#registry.get(id)
     const first = await this.#reconcile(worker, body)
     if (first !== null || body.wait_ms === 0 || signal.aborted) return first ?? NOTHING
@@ -115,7 +115,7 @@ export class WorkerService {
   }
 
   /** Compares what the worker knows with the store. Returns null when the worker is up to date. */
-  async #reconcile(worker: RegisteredWorker, body: z.output<typeof wire.claimBody>): Promise<Claimed | null> {
+  async #reconcile(worker: RegisteredWorker, body: z.output<typeof wire.claimBody>): Promise<ClaimReply | null> {
     const ended = await this.#endedAmong(body.runs)
     const { closed } = ended
     if (body.known === undefined) return closed.length > 0 ? { ...NOTHING, ...ended } : null
@@ -131,7 +131,7 @@ export class WorkerService {
   }
 
   /** Returns which of the runs have ended, and which of these were removed. */
-  async #endedAmong(runs: readonly string[]): Promise<Pick<Claimed, "closed" | "gone">> {
+  async #endedAmong(runs: readonly string[]): Promise<Pick<ClaimReply, "closed" | "gone">> {
     const closed: string[] = []
     const gone: string[] = []
     for (const runId of runs) {
@@ -163,7 +163,7 @@ export class WorkerService {
     return { empty: nothing && !evicted, more, nextDueMs }
   }
 
-  async #respond(poll: ClaimPoll, claims: readonly Claim[], stop: Claimed["stop"]): Promise<void> {
+  async #respond(poll: ClaimPoll, claims: readonly Claim[], stop: ClaimReply["stop"]): Promise<void> {
     poll.busy = true
     const assignments = await this.#assignAll(poll.worker, claims)
     if (!poll.respond({ ...NOTHING, assignments, stop })) await this.#release(claims).catch(() => {})
@@ -225,8 +225,8 @@ export class WorkerService {
 
   // -- assignments -----------------------------------------------------------------------------------------------------------------
 
-  async #assignAll(worker: RegisteredWorker, claims: readonly Claim[]): Promise<Claimed["assignments"]> {
-    const assignments: Claimed["assignments"] = []
+  async #assignAll(worker: RegisteredWorker, claims: readonly Claim[]): Promise<ClaimReply["assignments"]> {
+    const assignments: ClaimReply["assignments"] = []
     for (const claim of claims) {
       const assignment = await this.#assign(worker, claim)
       if (assignment !== null) assignments.push(assignment)
@@ -235,7 +235,7 @@ export class WorkerService {
   }
 
   /** Returns the assignment of a claim. A claim whose assignment cannot be built fails: null. */
-  async #assign(worker: RegisteredWorker, claim: Claim): Promise<Claimed["assignments"][number] | null> {
+  async #assign(worker: RegisteredWorker, claim: Claim): Promise<ClaimReply["assignments"][number] | null> {
     try {
       const assignment = await buildRemoteAssignment(this.#assignments, this.#options, claim)
       this.#reports.remember(claim)
@@ -260,7 +260,7 @@ interface ReportOutcome {
   claims: readonly Claim[]
 }
 
-const stopRequests = (inFlight: readonly InFlightAttempt[], isWanted: (attemptId: string) => boolean): Claimed["stop"] =>
+const stopRequests = (inFlight: readonly InFlightAttempt[], isWanted: (attemptId: string) => boolean): ClaimReply["stop"] =>
   inFlight.flatMap(({ attemptId, stop }) =>
     stop !== null && isWanted(attemptId) ? [{ attempt_id: attemptId, reason: stop }] : [],
   )

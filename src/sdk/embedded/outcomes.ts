@@ -32,7 +32,7 @@ export const readOutput = async (objects: Pick<ObjectStore, "get">, output: Outp
 
 /** Returns why a run failed: the error of a function, or which task of a graph failed and why. */
 export const failureOf = async (store: ServerStore, { id, versionId, error }: RunRow): Promise<string> => {
-  const { nodes, anyParams } = await store.compiled(versionId)
+  const { nodes, anyParams } = await store.getVersion(versionId)
   const failed = (await store.listRowStates(id)).find(({ status }) => status === "failed")
   const row = failed && (await store.getTask({ runId: id, name: nodes[failed.node]!.name, path: "" }))
   if (anyParams === true) return row?.error ?? error ?? UNKNOWN
@@ -48,7 +48,7 @@ interface ResultSource {
 
 /** Returns the result of a run: the output of a function, what a graph of this process returns, or the outputs of its tasks by name. */
 export const resultOf = async ({ store, outputs, graph }: ResultSource, { id, versionId }: RunRow): Promise<Json> => {
-  const workflow = await store.compiled(versionId)
+  const workflow = await store.getVersion(versionId)
   const outputOf = (task: string): Promise<Json> => outputs.read(workflow, id, task)
   if (workflow.anyParams === true) return await outputOf(MAIN_TASK)
   const result = graph?.result

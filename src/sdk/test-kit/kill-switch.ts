@@ -51,7 +51,7 @@ export class KillSwitch {
         const value: unknown = Reflect.get(target, name, receiver)
         if (name === "close") return async () => {}
         if (name === "recordInTransaction") return this.#transactionsOf(target)
-        if (typeof value !== "function" || name === "compiledNow" || name === "onWake") return value
+        if (typeof value !== "function" || name === "getLoadedVersion" || name === "onWake") return value
         return (...args: unknown[]): unknown => {
           if (this.#ended) return never
           const result: unknown = (value as (...values: unknown[]) => unknown).apply(target, args)

@@ -31,7 +31,7 @@ export const readTaskStates = async (store: ServerStore, objects: ObjectStore, r
   const rows = await store.listTasks({ runId, limit })
   const run = await store.getRun(runId)
   if (run === null) return []
-  const workflow = await store.compiled(run.versionId)
+  const workflow = await store.getVersion(run.versionId)
   for (const { node, path, kind } of [
     ...(await store.listRowStates(runId)),
     ...(await store.listInnerRowStates({ runId, limit })),

@@ -8,7 +8,17 @@ import type { Json } from "../../core/values/json.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { AttemptState, TaskStatus } from "../../core/model/status.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import type { Advanced, Claim, JobClaim, NewRun, RunRow, Store, StoredVersion, TaskClaim, TaskRow } from "../contract/store.ts"
+import type {
+  AdvanceResult,
+  Claim,
+  JobClaim,
+  NewRun,
+  RunRow,
+  Store,
+  StoredVersion,
+  TaskClaim,
+  TaskRow,
+} from "../contract/store.ts"
 
 export interface Opened<S extends Store = Store> {
   store: S
@@ -106,7 +116,7 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
       await store.advance({
         holder: input.holder ?? holder,
         changes: input.changes ?? [],
-        claim: { lanes: input.lanes ?? [WORK], maxClaims: input.claim ?? 0 },
+        work: { lanes: input.lanes ?? [WORK], maxClaims: input.claim ?? 0 },
         gate: { lanes: input.gateLanes ?? [GATE], maxClaims: input.gate ?? 0 },
       }),
     )
@@ -156,7 +166,7 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
     /** Claims every ready row of the work lane, or of the gate's lane. */
     claim: async (limit = 1000): Promise<TaskClaim[]> => (await turn({ claim: limit })).claims,
     claimJobs: async (limit = 1000): Promise<JobClaim[]> => (await turn({ claim: limit })).jobs,
-    gate: async (limit = 1000): Promise<TaskClaim[]> => (await turn({ gate: limit })).gates,
+    gate: async (limit = 1000): Promise<TaskClaim[]> => (await turn({ gate: limit })).gateClaims,
 
     /** Returns a finish at the clock's time. */
     ended: (claim: Fenced, status: "success" | "failed" | "cancelled" = "success", output?: Json): Change => ({
@@ -186,9 +196,9 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
 }
 
 /** Result of `advance`, with the claims of tasks and of jobs apart. */
-export type Turn = Omit<Advanced, "claims"> & { claims: TaskClaim[]; jobs: JobClaim[] }
+export type Turn = Omit<AdvanceResult, "claims"> & { claims: TaskClaim[]; jobs: JobClaim[] }
 
-export const byKind = (advanced: Advanced): Turn => ({
+export const byKind = (advanced: AdvanceResult): Turn => ({
   ...advanced,
   claims: advanced.claims.filter((claim) => claim.kind !== "job"),
   jobs: advanced.claims.filter((claim) => claim.kind === "job"),
@@ -220,6 +230,6 @@ export const expandAll = (claim: Fenced, items: Json[], limits: { key: string; c
 
 export const names = (world: World, claims: readonly TaskClaim[]): string[] =>
   claims.map((claim) => {
-    const { name } = world.store.compiledNow(claim.versionId).nodes[claim.node]!
+    const { name } = world.store.getLoadedVersion(claim.versionId).nodes[claim.node]!
     return claim.path === "" ? name : `${name}[${claim.path}]`
   })

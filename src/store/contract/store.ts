@@ -37,7 +37,7 @@ export interface Store {
    * true: every lease holder is alive while it renews its lease. false (SQLite): only workers are; servers and `ork run` are alive
    * while their process on this machine is.
    */
-  readonly leases: boolean
+  readonly usesLeases: boolean
   /**
    * `maxConcurrent`: calls of `advance` that may be in progress at once, for different runs. `minBatch`: number of changes from which
    * a concurrent call pays for its commit.
@@ -61,12 +61,12 @@ export interface Store {
   /** Returns the random secret of this database, with which tokens are signed. */
   getSecret(): Promise<string>
   /** Returns the compiled workflow of a version, from a bounded cache. Throws NotFound. */
-  compiled(versionId: number): Promise<CompiledWorkflow>
+  getVersion(versionId: number): Promise<CompiledWorkflow>
   /** Returns it synchronously. Available for every version of a claim or a created run that is still in use. */
-  compiledNow(versionId: number): CompiledWorkflow
+  getLoadedVersion(versionId: number): CompiledWorkflow
 
   // -- the loop --------------------------------------------------------------------------------------------------------------
-  advance(batch: Batch): Promise<Advanced>
+  advance(batch: Batch): Promise<AdvanceResult>
   /** Calls `wake` when another process has committed work for this one. */
   onWake(wake: () => void): void
 
@@ -241,12 +241,12 @@ export interface Batch {
   /** At most 1,000. Those of one attempt are applied in their order (started, finish); those of different attempts, in any. */
   changes: Change[]
   /** Claims for work: by priority, workflows in turn, then in the order of core/rules/claims/claim-order.ts. */
-  claim: { lanes: string[]; maxClaims: number }
+  work: { lanes: string[]; maxClaims: number }
   /** Claims for the gate. */
   gate: { lanes: string[]; maxClaims: number }
 }
 
-export interface Advanced {
+export interface AdvanceResult {
   /** Fences of rejected changes. */
   rejected: Fence[]
   claims: Claim[]
@@ -254,7 +254,7 @@ export interface Advanced {
    * Claims for the gate: pending rows under an attempt id that does not count as an attempt, and resumed rows (`wait`), which
    * are running under the id of their attempt.
    */
-  gates: TaskClaim[]
+  gateClaims: TaskClaim[]
   /** Runs that are being cancelled and have attempts of this holder in flight, which it must stop. */
   cancelling: { runSeq: number; reason: CancelReason }[]
   /** Attempts of this holder that it must stop. Listed in every result until they have finished. */

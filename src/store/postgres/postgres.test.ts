@@ -17,7 +17,7 @@ import { withAudit } from "../contract/audit-scope.ts"
 import { InvalidValue, StoreUnavailable } from "../contract/errors.ts"
 import { JOB_DEFAULTS, type NewJob } from "../contract/jobs.ts"
 import type { ServerStore } from "../contract/server-store.ts"
-import type { Advanced, Claim, TaskClaim, NewRun, StoredVersion } from "../contract/store.ts"
+import type { AdvanceResult, Claim, TaskClaim, NewRun, StoredVersion } from "../contract/store.ts"
 import { openPostgres } from "./postgres.ts"
 
 let database: TestDatabase
@@ -32,7 +32,7 @@ afterAll(() => database.drop())
 interface Server {
   store: ServerStore
   holder: HolderId
-  turn(changes?: Change[], claim?: number): Promise<Advanced>
+  turn(changes?: Change[], claim?: number): Promise<AdvanceResult>
 }
 
 /** Opens another store on the same tables, as another process would. */
@@ -48,7 +48,7 @@ const join = async (url: string, schema: string, silenceMs?: number): Promise<Se
     store,
     holder,
     turn: (changes = [], limit = 0) =>
-      store.advance({ holder, changes, claim: { lanes: [WORK], maxClaims: limit }, gate: { lanes: ["g"], maxClaims: 0 } }),
+      store.advance({ holder, changes, work: { lanes: [WORK], maxClaims: limit }, gate: { lanes: ["g"], maxClaims: 0 } }),
   }
 }
 
@@ -75,7 +75,7 @@ const start = async ({ store }: Server, compiled: CompiledWorkflow, count: numbe
   await store.createRuns(Array.from({ length: count }, () => newRunOf(version)))
 }
 
-const tasksOf = ({ claims }: Advanced): TaskClaim[] => claims.filter((claim) => claim.kind !== "job")
+const tasksOf = ({ claims }: AdvanceResult): TaskClaim[] => claims.filter((claim) => claim.kind !== "job")
 
 const ended = ({ row, attemptId }: Pick<Claim, "row" | "attemptId">): Change => ({
   kind: "finish",
@@ -325,7 +325,7 @@ describe("a limit", () => {
     })
     await store.createRuns([newRunOf(version)])
     const turn = (changes: Change[]) =>
-      store.advance({ holder, changes, claim: { lanes: ["q:*"], maxClaims: 9 }, gate: { lanes: ["g"], maxClaims: 0 } })
+      store.advance({ holder, changes, work: { lanes: ["q:*"], maxClaims: 9 }, gate: { lanes: ["g"], maxClaims: 0 } })
     const { claims } = await turn([])
     const parked = () =>
       query<{ id: number }>(`SELECT id, xmin::text FROM "${schema}".tasks WHERE parked IS NOT NULL ORDER BY id`)
@@ -605,19 +605,19 @@ describe("a row for the gate", () => {
     const server = await setup().join()
     server.store.onWake(() => {})
     await listening(1)
-    const turn = (gate: number): Promise<Advanced> => {
+    const turn = (gate: number): Promise<AdvanceResult> => {
       const { holder } = server
       return server.store.advance({
         holder,
         changes: [],
-        claim: { lanes: [WORK], maxClaims: 1 },
+        work: { lanes: [WORK], maxClaims: 1 },
         gate: { lanes: ["g"], maxClaims: gate },
       })
     }
     await turn(9)
     await turn(9)
     await start(server, workflow({ a: { rule: "all_done" } }), 1)
-    expect((await turn(0)).gates).toEqual([])
-    expect((await turn(9)).gates).toHaveLength(1)
+    expect((await turn(0)).gateClaims).toEqual([])
+    expect((await turn(9)).gateClaims).toHaveLength(1)
   })
 })

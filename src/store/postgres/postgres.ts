@@ -102,7 +102,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<ServerStor
     ...runOperations(parts, access),
     ...statsStore(access, (runs) => advancing.reportClosed(runs)),
     kind: "postgres",
-    leases: true,
+    usesLeases: true,
     advanceConcurrency: ADVANCE_CONCURRENCY,
     commitsTogether: ["jobs"],
     migrate: () => migrate(pools.writers, target),
@@ -116,8 +116,8 @@ export const openPostgres = async (options: PostgresOptions): Promise<ServerStor
     close: async () => {
       await Promise.all([listener, advancing, transactions, ...Object.values(pools)].map((part) => part.close()))
     },
-    compiled: (versionId) => workflows.compiled(versionId),
-    compiledNow: (versionId) => workflows.getLoaded(versionId),
+    getVersion: (versionId) => workflows.compiled(versionId),
+    getLoadedVersion: (versionId) => workflows.getLoaded(versionId),
     // A clock of tests stands still while the event loop is blocked.
     ...(options.clock === undefined && { guardLease: leaseGuard(target) }),
     renewLease: (id, leaseMs) => pools.leases.transaction((tx) => renewLease(newTx(tx, context), id, leaseMs)),

@@ -47,7 +47,7 @@ const WORKER = `
     const { workflowId, versionId } = version
     const made = store.createRuns([{ id: newRunId(clock.now(), random.hex128()), workflowId, versionId, trigger: "manual", params: {},
       priority: null, logicalDate: null, idempotencyKey: null, private: false, workingDir: null }])
-    const batch = { holder, changes, claim: { lanes: ["q:default"], maxClaims: 10 }, gate: { lanes: ["g"], maxClaims: 0 } }
+    const batch = { holder, changes, work: { lanes: ["q:default"], maxClaims: 10 }, gate: { lanes: ["g"], maxClaims: 0 } }
     const { claims, rejected } = await store.advance(batch)
     if (rejected.length > 0) throw new Error("rejected")
     say("run " + (await made)[0].run.id)
@@ -68,11 +68,11 @@ describe("the SQLite store", () => {
     const { claims } = await store.advance({
       holder,
       changes: [],
-      claim: { lanes: ["q:default"], maxClaims: 1 },
+      work: { lanes: ["q:default"], maxClaims: 1 },
       gate: none,
     })
     const fence = fenceOf(claims[0]!)
-    const advance = (on: SqliteStore, change: Change) => on.advance({ holder, changes: [change], claim: none, gate: none })
+    const advance = (on: SqliteStore, change: Change) => on.advance({ holder, changes: [change], work: none, gate: none })
     const result = { state: "failed", startedAt: null, finishedAt: clock.now() } as const
     await advance(other, { ...fence, kind: "finish", status: "failed", result })
     await other.removeRun(created!.run.id, 0)
@@ -173,7 +173,7 @@ describe("the SQLite store", () => {
     const wakes = (): number => Number(readFileSync(`${path}.wake`, "utf8").split(" ")[1])
     const turn = async (changes: Change[]): Promise<Change[]> => {
       const claim = { lanes: ["f:*|own"], maxClaims: 9 }
-      const { claims } = await store.advance({ holder, changes, claim, gate: { lanes: ["g"], maxClaims: 0 } })
+      const { claims } = await store.advance({ holder, changes, work: claim, gate: { lanes: ["g"], maxClaims: 0 } })
       const result = { state: "success", startedAt: clock.now(), finishedAt: clock.now() } as const
       return claims.map((each) => ({ ...fenceOf(each), kind: "finish", status: "success", result }))
     }
@@ -206,7 +206,7 @@ describe("a commit that creates a job and claims it", () => {
     })
     const wakes = (): string => (existsSync(`${path}.wake`) ? readFileSync(`${path}.wake`, "utf8") : "")
     const turn = () =>
-      store.advance({ holder, changes: [], claim: { lanes: ["q:*"], maxClaims: 2 }, gate: { lanes: ["g"], maxClaims: 1 } })
+      store.advance({ holder, changes: [], work: { lanes: ["q:*"], maxClaims: 2 }, gate: { lanes: ["g"], maxClaims: 1 } })
     return { store, newJob, wakes, turn }
   }
 
@@ -246,7 +246,7 @@ describe("an attempt claimed from this store", () => {
       await by.advance({
         holder,
         changes,
-        claim: { lanes: ["q:default"], maxClaims: limit },
+        work: { lanes: ["q:default"], maxClaims: limit },
         gate: { lanes: ["g"], maxClaims: 0 },
       })
     const [claim] = (await turn(store, [], 1)).claims

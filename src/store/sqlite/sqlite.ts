@@ -115,7 +115,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
   return {
     ...operations(access, isDead),
     kind: "sqlite",
-    leases: false,
+    usesLeases: false,
     ...(path !== ":memory:" && { guardLease: leaseGuard(path) }),
     advanceConcurrency: { maxConcurrent: 1, minBatch: 0 },
     commitsTogether: ["jobs", "runs"],
@@ -144,8 +144,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     },
     createJobsIn: createJobsIn({ session, path, perform, wakeAll }),
     recordInTransaction: recordInTransaction({ session, writer, perform, committed: wakeHere }),
-    compiled: (versionId) => access.read(({ workflows }) => workflows.get(versionId)),
-    compiledNow: (versionId) => session.workflows.get(versionId),
+    getVersion: (versionId) => access.read(({ workflows }) => workflows.get(versionId)),
+    getLoadedVersion: (versionId) => session.workflows.get(versionId),
     advance: (batch) =>
       writer
         .writeNow(() => perform((tx) => advance(tx, batch, cursors)))

@@ -8,7 +8,7 @@ import { Conflict } from "../../../src/store/contract/errors.ts"
 import type { NewSignal, NewStep, SignalOutcome } from "../../../src/store/contract/functions.ts"
 import type { CreateJobsOptions, JobEdit, JobRejection, JobRow, NewJob } from "../../../src/store/contract/jobs.ts"
 import type { QueueSettings } from "../../../src/store/contract/queues.ts"
-import type { Advanced, Batch, Claim, OrphanedAttempt } from "../../../src/store/contract/store.ts"
+import type { AdvanceResult, Batch, Claim, OrphanedAttempt } from "../../../src/store/contract/store.ts"
 import type { TransactionStep } from "../../../src/store/contract/transactions.ts"
 import type { TaskRecord } from "../database/table-reader.ts"
 import type { EngineProcess } from "../engine/engine-process.ts"
@@ -91,7 +91,7 @@ export class CommitLog {
     const runId = args[0] as string
     switch (method) {
       case "advance":
-        this.#afterAdvance(process, args[0] as Batch, value as Advanced)
+        this.#afterAdvance(process, args[0] as Batch, value as AdvanceResult)
         break
       case "createRuns":
         for (const { run } of value as { run: { id: string } }[]) this.created.add(run.id)
@@ -160,7 +160,7 @@ export class CommitLog {
 
   // -- advance -------------------------------------------------------------------------------------------------------------------
 
-  #afterAdvance(process: EngineProcess, batch: Batch, advanced: Advanced): void {
+  #afterAdvance(process: EngineProcess, batch: Batch, advanced: AdvanceResult): void {
     const rejected = new Set<string>(advanced.rejected.map((fence) => fence.attemptId))
     if (this.#committedBatches.has(batch.changes)) this.#checkRepeatedBatch(batch, rejected)
     this.#committedBatches.add(batch.changes)
@@ -180,8 +180,8 @@ export class CommitLog {
       this.removals.noteClosed(runId)
       if (status === "success") this.successes.push(runId)
     }
-    if (batch.claim.maxClaims > 0) process.holder = batch.holder
-    for (const claim of [...advanced.claims, ...advanced.gates]) this.holders.set(claim.attemptId, batch.holder)
+    if (batch.work.maxClaims > 0) process.holder = batch.holder
+    for (const claim of [...advanced.claims, ...advanced.gateClaims]) this.holders.set(claim.attemptId, batch.holder)
     for (const claim of advanced.claims) this.#checkClaim(claim)
     this.#simulation.queues.checkClaims(advanced.claims)
     this.#checkPriority(batch, advanced)
@@ -289,12 +289,12 @@ export class CommitLog {
   }
 
   /** When all slots are in use, no ready row without a limit may have a higher priority than a claimed one. */
-  #checkPriority(batch: Batch, advanced: Advanced): void {
-    if (advanced.claims.length < batch.claim.maxClaims || advanced.more) return
+  #checkPriority(batch: Batch, advanced: AdvanceResult): void {
+    if (advanced.claims.length < batch.work.maxClaims || advanced.more) return
     const { tables, database } = this.#simulation
     const lowest = Math.min(...advanced.claims.map((claim) => claim.priority))
     const last = database.claimsNewHooks ? tables.lastTask() : this.#lastTaskBefore
-    const lanes = batch.claim.lanes.filter((lane) => !this.#simulation.queues.isBound(lane))
+    const lanes = batch.work.lanes.filter((lane) => !this.#simulation.queues.isBound(lane))
     const higher = tables.readyAbove(lowest, lanes, last)
     if (higher === undefined) return
     throw new Violation("the highest priority goes first", `row ${higher.id} of ${higher.priority} waits behind ${lowest}`)
@@ -345,9 +345,9 @@ const checkStored = (change: ResultChange, row: TaskRecord, what: string): void 
 const summarize = (value: unknown): string => {
   if (value === undefined || value === null || typeof value !== "object") return String(value)
   if (Array.isArray(value)) return `returns ${value.length}`
-  const { more, nextDueMs, ...lists } = value as Partial<Advanced>
+  const { more, nextDueMs, ...lists } = value as Partial<AdvanceResult>
   const parts: string[] = []
-  for (const name of ["rejected", "claims", "gates", "closed", "cancelling"] as const) {
+  for (const name of ["rejected", "claims", "gateClaims", "closed", "cancelling"] as const) {
     const list = lists[name]
     if (Array.isArray(list) && list.length > 0) parts.push(`${name} ${list.length}`)
   }

@@ -13,13 +13,13 @@ export type StoreMethod = keyof ServerStore
 type Call = (...args: unknown[]) => Promise<unknown>
 
 /** Members that reach the store without delay or fault. */
-const DIRECT: ReadonlySet<string> = new Set<StoreMethod>(["kind", "compiledNow", "close"])
+const DIRECT: ReadonlySet<string> = new Set<StoreMethod>(["kind", "getLoadedVersion", "close"])
 
 export const faultyStore = (simulation: Simulation, process: EngineProcess): ServerStore => {
   const { leases } = simulation.scenario
   const calls = new FaultyCalls(simulation, process)
   const replaced: Partial<ServerStore> = {
-    leases,
+    usesLeases: leases,
     // So that two batches are in flight even where there are few changes.
     ...(leases && { advanceConcurrency: { maxConcurrent: 2, minBatch: 1 } }),
     onWake: (wake) => void process.wakes.push(wake),
@@ -99,7 +99,7 @@ class FaultyCalls {
   /** Sends the changes of a batch again after `ms`, without claiming, as a network may do. */
   #repeat(batch: Batch, ms: number): void {
     if (batch.changes.length === 0) return
-    const again: Batch = { ...batch, claim: { lanes: [], maxClaims: 0 }, gate: { lanes: [], maxClaims: 0 } }
+    const again: Batch = { ...batch, work: { lanes: [], maxClaims: 0 }, gate: { lanes: [], maxClaims: 0 } }
     this.#process.clock.after(ms, () => {
       this.#simulation.log(this.#process, `a batch of ${batch.changes.length} changes arrives again`)
       this.#process.hasUnseenCommits = true

@@ -17,7 +17,7 @@ const findAnswered = async (
   name: string,
   selector: InstanceSelector,
 ): Promise<{ name: string; path: string; task: TaskRow }> => {
-  const [first] = (await api.store.compiled(run.versionId)).nodes
+  const [first] = (await api.store.getVersion(run.versionId)).nodes
   const task = await (first?.durable === true ? findTask(api, run, first.name, {}) : findTask(api, run, name, selector))
   return first?.durable === true
     ? { name, path: selector.path ?? String(selector.index ?? ""), task }

@@ -54,7 +54,7 @@ export const functionRoutes = [
     audit: "run.signal",
     async handle({ params, body, api }) {
       const run = await findRun(api, params.id)
-      const { nodes } = await api.store.compiled(run.versionId)
+      const { nodes } = await api.store.getVersion(run.versionId)
       if (nodes[0]?.durable !== true) throw notFound(`run ${run.id} is not a durable function`)
       describeAction({ details: params.name })
       const signal = { runId: run.id, name: params.name, payload: (body.payload ?? null) as Json, key: body.key ?? null }

@@ -36,7 +36,7 @@ export const runViewRoutes = [
     responses: { 200: { description: "A page of instances, in the order of the tasks in the graph", schema: instanceList } },
     async handle({ params, query: { limit, cursor }, api }) {
       const found = await findRun(api, params.id)
-      const { nodes } = await api.store.compiled(found.versionId)
+      const { nodes } = await api.store.getVersion(found.versionId)
       const rows = await api.store.listInstances({
         runId: found.id,
         limit: limit + 1,
@@ -61,7 +61,7 @@ export const runViewRoutes = [
       const gridRuns: GridRun[] = []
       // Sequential reads let the server handle other requests in between.
       for (const each of runs) {
-        const [compiled, rows] = await Promise.all([api.store.compiled(each.versionId), api.store.countRows(each.id)])
+        const [compiled, rows] = await Promise.all([api.store.getVersion(each.versionId), api.store.countRows(each.id)])
         gridRuns.push({ run: each, nodes: compiled.nodes, rows })
       }
       return { status: 200, body: gridShape(name, gridRuns) }

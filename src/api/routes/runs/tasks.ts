@@ -34,7 +34,7 @@ const MAX_WHOLE_BYTES = 64 * 2 ** 20
 const wholeOutput = async (api: Api, { versionId }: RunRow, row: TaskRow): Promise<Json> => {
   const outputs = new WholeOutputs({ store: api.store, objects: api.objects, maxBytes: MAX_WHOLE_BYTES })
   try {
-    return await outputs.readRow(await api.store.compiled(versionId), row)
+    return await outputs.readRow(await api.store.getVersion(versionId), row)
   } catch (error) {
     if (!(error instanceof OutputsTooLarge)) throw error
     throw conflict(`the outputs of ${row.name} are together larger than 64 MiB; select an instance with index=N`)

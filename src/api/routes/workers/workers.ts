@@ -96,7 +96,7 @@ export const workerRoutes = [
       const hasLease = ({ kind, leaseUntil }: LeaseHolderRow): boolean => kind !== "worker" || Date.parse(leaseUntil) >= now
       const { isHolderAlive = hasLease } = api.parts
       const items = holders.map((row) =>
-        workerShape(row, { now, leases: api.store.leases, alive: !row.dead && isHolderAlive(row) }),
+        workerShape(row, { now, leases: api.store.usesLeases, alive: !row.dead && isHolderAlive(row) }),
       )
       const pushWorkers = (await api.parts.push?.list()) ?? []
       return { status: 200, body: { items: [...items, ...pushWorkers.map((worker) => pushWorkerShape(worker, now))] } }

@@ -39,7 +39,7 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
       const { claims } = await turn({ claim: 9 })
       world.clock.pass(7)
       await turn({ changes: [world.ended(claims[0]!), world.again(claims[1]!, 500)] })
-      const { gates } = await turn({ gate: 1 })
+      const { gateClaims: gates } = await turn({ gate: 1 })
       await turn({ changes: [expandAll(gates[0]!, ["x", "y"])] })
       const logged = await readAll(world.store, cursor)
       expect(brief(logged)).toEqual([

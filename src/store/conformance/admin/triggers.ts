@@ -108,7 +108,7 @@ export const triggerTests = (open: Open<Store & Catalog & TriggerStore>): void =
       await finish(world, "failed")
       expect(await recorded(world)).toEqual({})
       const closed = await world.run(run.id)
-      const plan = planRetry(world.store.compiledNow(run.versionId), closed, await world.store.listRowStates(run.id), {})
+      const plan = planRetry(world.store.getLoadedVersion(run.versionId), closed, await world.store.listRowStates(run.id), {})
       await world.store.retryRun(run.id, (plan as { reset: RetryReset }).reset)
       await finish(world)
       expect(await recorded(world)).toEqual({ report: [run.id] })

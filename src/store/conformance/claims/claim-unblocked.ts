@@ -173,7 +173,7 @@ export const claimUnblockedTests = (open: Open): void => {
       await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] } }))
       const [a, b] = (await world.claim(2)) as [TaskClaim, TaskClaim]
       await world.turn({ changes: [world.ended(a, "failed")] })
-      const { gates, claims } = await next(world, [b], { claim: 5, gate: 5 })
+      const { gateClaims: gates, claims } = await next(world, [b], { claim: 5, gate: 5 })
       expect([names(world, gates), names(world, claims)]).toEqual([["c"], []])
     })
 

@@ -123,7 +123,7 @@ export const claimTests = (open: Open): void => {
       rejected: [],
       claims: [],
       jobs: [],
-      gates: [],
+      gateClaims: [],
       cancelling: [],
       stopRequests: [],
       closed: [],

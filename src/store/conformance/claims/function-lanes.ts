@@ -105,7 +105,7 @@ export const callTests = (open: Open<Backend>): void => {
       const served = new Set<string>()
       for (let i = 0; i < 70; i++) {
         const { claims } = await world.turn({ claim: 1, lanes: ["f:*|f"] })
-        for (const { versionId, node } of claims) served.add(world.store.compiledNow(versionId).nodes[node]!.queue)
+        for (const { versionId, node } of claims) served.add(world.store.getLoadedVersion(versionId).nodes[node]!.queue)
       }
       expect(served.size).toBe(70)
       for (const name of queues) await world.store.putQueue(name, { paused: true })
@@ -135,7 +135,7 @@ export const callTests = (open: Open<Backend>): void => {
       const following = async (world: World<Backend>, claim: number, ...lanes: string[]): Promise<string[]> => {
         const { claims } = await world.turn({ claim: 1, lanes })
         const next = await world.turn({ changes: claims.map((each) => world.ended(each)), claim, lanes })
-        return next.claims.map(({ versionId, node }) => world.store.compiledNow(versionId).nodes[node]!.name)
+        return next.claims.map(({ versionId, node }) => world.store.getLoadedVersion(versionId).nodes[node]!.name)
       }
 
       it("are claimed by it, whatever their queue", async () => {

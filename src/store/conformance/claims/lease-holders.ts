@@ -41,7 +41,7 @@ export const leaseHolderTests = (open: Open): void => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { if: "true" }, c: {} }))
       const other = await world.join("other")
-      const { claims, gates } = await world.turn({ claim: 1, gate: 1 })
+      const { claims, gateClaims: gates } = await world.turn({ claim: 1, gate: 1 })
       await world.turn({ holder: other, claim: 1 })
       expect(await world.store.listInFlight(world.holder)).toEqual(
         [claims[0]!, gates[0]!].map((claim) => ({ ...fence(claim), stop: null, resumes: 0 })),
@@ -90,7 +90,7 @@ export const leaseHolderTests = (open: Open): void => {
       const run = await world.start(workflow({ a: { if: "true" }, "on_exit.0": {} }), { private: true })
       const other = newHolderId(world.clock.now(), world.random.hex128())
       await store.registerHolder({ id: other, kind: "run", name: "run", leaseMs: LEASE_MS, process: "run", runId: run.id })
-      const { gates } = await world.turn({ holder: other, gate: 1, gateLanes: [`p:${run.id}:g`] })
+      const { gateClaims: gates } = await world.turn({ holder: other, gate: 1, gateLanes: [`p:${run.id}:g`] })
       expect(gates).toHaveLength(1)
       await store.requestCancel(run.id, "cancel")
       expect(await store.listAbandonedRuns(9)).toEqual([])
@@ -157,7 +157,7 @@ export const leaseHolderTests = (open: Open): void => {
       await world.die(other)
       await world.store.reapHolders(10)
       expect(await world.store.renewLease(other, LEASE_MS)).toBe(false)
-      expect(await world.turn({ holder: other, claim: 9, gate: 9 })).toMatchObject({ claims: [], gates: [] })
+      expect(await world.turn({ holder: other, claim: 9, gate: 9 })).toMatchObject({ claims: [], gateClaims: [] })
     })
 
     it("stays listed as dead until none of its attempts is left, and the attempts are reaped in batches of the given size", async () => {
@@ -184,7 +184,7 @@ export const leaseHolderTests = (open: Open): void => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" } }))
       const other = await world.join("other")
-      const { gates } = await world.turn({ holder: other, gate: 1 })
+      const { gateClaims: gates } = await world.turn({ holder: other, gate: 1 })
       await world.die(other)
       expect(await world.store.reapHolders(10)).toEqual([])
       expect(await world.task(run.id, "a")).toMatchObject({ status: "pending", attemptId: null })

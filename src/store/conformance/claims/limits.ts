@@ -292,7 +292,7 @@ export const limitTests = (open: Open): void => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { after: ["a"] }, ...tasks(2) }, { concurrency: 1 }))
       const [a] = await world.claim()
-      expect((await world.turn({ changes: [world.ended(a!, "failed")], claim: 9, gate: 9 })).gates).toHaveLength(1)
+      expect((await world.turn({ changes: [world.ended(a!, "failed")], claim: 9, gate: 9 })).gateClaims).toHaveLength(1)
     })
 
     it("shared by runs passes to the next row when the first is cancelled", async () => {
@@ -372,7 +372,7 @@ export const limitTests = (open: Open): void => {
       await world.turn({ changes: [world.ended(failed!, "failed")] })
       expect(await world.store.trimLimits(9)).toBe(1)
       const plan = planRetry(
-        world.store.compiledNow(run.versionId),
+        world.store.getLoadedVersion(run.versionId),
         await world.run(run.id),
         await world.store.listRowStates(run.id),
         {},
@@ -393,7 +393,7 @@ export const limitTests = (open: Open): void => {
       const [failed] = await world.claim()
       await world.turn({ changes: [world.ended(failed!, "failed")] })
       const plan = planRetry(
-        world.store.compiledNow(run.versionId),
+        world.store.getLoadedVersion(run.versionId),
         await world.run(run.id),
         await world.store.listRowStates(run.id),
         {},

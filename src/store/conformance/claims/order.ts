@@ -80,7 +80,7 @@ export const orderTests = (open: Open): void => {
       const world = await setup(open)
       await world.start(workflow({ low: { if: "true" } }, { name: "a" }), { priority: 2 })
       await world.start(workflow({ high: { if: "true" } }, { name: "b" }), { priority: 8 })
-      expect(names(world, (await world.turn({ gate: 1, gateLanes: [GATE] })).gates)).toEqual(["high"])
+      expect(names(world, (await world.turn({ gate: 1, gateLanes: [GATE] })).gateClaims)).toEqual(["high"])
     })
 
     it("is not blocked by rows of a run that is being cancelled", async () => {

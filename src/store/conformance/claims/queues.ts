@@ -19,7 +19,7 @@ const tasks = (count: number, queue = "default", labels: string[] = []) =>
   })
 
 const queuesOf = (world: Queued, claims: readonly { versionId: number; node: number }[]): string[] =>
-  claims.map(({ versionId, node }) => world.store.compiledNow(versionId).nodes[node]!.queue)
+  claims.map(({ versionId, node }) => world.store.getLoadedVersion(versionId).nodes[node]!.queue)
 
 /** More than a claim divides its rows among. */
 const MANY = Array.from({ length: 70 }, (_, i) => String(i).padStart(2, "0"))

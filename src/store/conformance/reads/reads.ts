@@ -26,13 +26,13 @@ export const readTests = (open: Open): void => {
       expect(second).toMatchObject({ workflowId: first.workflowId, version: 2, outcome: "new_version" })
       expect(await put("h1")).toEqual({ ...first, outcome: "same" })
       expect(await put("h1", "other")).toMatchObject({ version: 1, outcome: "new" })
-      expect((await world.store.compiled(second.versionId)).description).toBe("h2")
-      expect(world.store.compiledNow(first.versionId)).toEqual({ ...one, description: "h1" })
+      expect((await world.store.getVersion(second.versionId)).description).toBe("h2")
+      expect(world.store.getLoadedVersion(first.versionId)).toEqual({ ...one, description: "h1" })
     })
 
     it("of an unknown version throws NotFound", async () => {
       const world = await setup(open)
-      await expect(world.store.compiled(4711)).rejects.toMatchObject({ name: "NotFound" })
+      await expect(world.store.getVersion(4711)).rejects.toMatchObject({ name: "NotFound" })
     })
 
     it("keeps the version of a run that started before a new deployment", async () => {
@@ -40,11 +40,9 @@ export const readTests = (open: Open): void => {
       const old = await world.start(one)
       await world.start(workflow({ b: {}, c: {} }))
       expect(await world.statuses(old.id)).toEqual({ a: "pending" })
-      expect((await world.claim()).map(({ versionId, node }) => world.store.compiledNow(versionId).nodes[node]!.name)).toEqual([
-        "a",
-        "b",
-        "c",
-      ])
+      expect(
+        (await world.claim()).map(({ versionId, node }) => world.store.getLoadedVersion(versionId).nodes[node]!.name),
+      ).toEqual(["a", "b", "c"])
     })
   })
 
@@ -100,7 +98,7 @@ export const readTests = (open: Open): void => {
       await world.turn({ changes: [expandAll(gate!, [1, 2])] })
       expect(Object.keys(await world.statuses(run.id))).toEqual(["b", "each[0]", "each[1]"])
       await endAll(world)
-      const { gates } = await world.turn({ gate: 1 })
+      const { gateClaims: gates } = await world.turn({ gate: 1 })
       await world.turn({ changes: [{ ...fence(gates[0]!), kind: "gather", status: "success", output: { inline: [] } }] })
       expect(Object.keys(await world.statuses(run.id))).toEqual(["b", "each[0]", "each[1]", "on_exit.0"])
       const [first] = await world.store.listTasks({ runId: run.id, limit: 1 })

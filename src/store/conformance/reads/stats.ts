@@ -71,7 +71,7 @@ export const statsTests = (open: Open<Store & StatsStore>): void => {
       const run = await world.start(workflow({ a: {}, b: { after: ["a"] } }))
       await mark(world, run.id, "a", "failed")
       expect(await world.task(run.id, "a")).toMatchObject({ status: "failed", error: "by hand", attempt: 0 })
-      const { gates } = await world.turn({ gate: 9 })
+      const { gateClaims: gates } = await world.turn({ gate: 9 })
       expect(names(world, gates)).toEqual(["b"])
       const { closed } = await world.turn({
         changes: [{ ...fence(gates[0]!), kind: "skip", skipReason: "unmet", reason: "a failed" }],

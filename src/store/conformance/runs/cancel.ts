@@ -20,7 +20,7 @@ export const cancelTests = (open: Open): void => {
       const turn = await world.turn({ claim: 9, gate: 9 })
       expect(turn).toMatchObject({
         claims: [],
-        gates: [],
+        gateClaims: [],
         closed: [],
         more: false,
         cancelling: [{ runSeq: run.seq, reason: "cancel" }],
@@ -91,10 +91,10 @@ export const cancelTests = (open: Open): void => {
       const { claims } = await world.turn({ changes: [expandAll(gate!, [1, 2, 3])], claim: 1 })
       await world.store.requestCancel(run.id, "cancel")
       const turn = await world.turn({ claim: 9, gate: 9 })
-      expect({ gates: turn.gates, closed: turn.closed }).toEqual({ gates: [], closed: [] })
+      expect({ gates: turn.gateClaims, closed: turn.closed }).toEqual({ gates: [], closed: [] })
       expect(await world.statuses(run.id)).toEqual({ "each[0]": "dispatched", "each[1]": "cancelled", "each[2]": "cancelled" })
       expect(await world.task(run.id, "late")).toMatchObject({ status: "cancelled" })
-      const { gates } = await world.turn({ changes: [world.ended(claims[0]!, "cancelled")], gate: 9 })
+      const { gateClaims: gates } = await world.turn({ changes: [world.ended(claims[0]!, "cancelled")], gate: 9 })
       expect(gates[0]).toMatchObject({ kind: "fan", childrenCreated: 3, childrenFailed: 3, run: { cancelling: "cancel" } })
       const gather: Change = {
         ...fence(gates[0]!),
@@ -110,12 +110,12 @@ export const cancelTests = (open: Open): void => {
       const run = await world.start(workflow({ a: { if: "true" }, each: { fan } }))
       const [a, each] = await world.gate()
       await world.store.requestCancel(run.id, "cancel")
-      expect(await world.turn({ claim: 9, gate: 9 })).toMatchObject({ closed: [], gates: [] })
+      expect(await world.turn({ claim: 9, gate: 9 })).toMatchObject({ closed: [], gateClaims: [] })
       const admit: Change = { ...fence(a!), kind: "enqueue", lane: "q:default", limits: [] }
       const { rejected, claims } = await world.turn({ changes: [admit, expandAll(each!, [1, 2])], claim: 9 })
       expect({ rejected, claims }).toEqual({ rejected: [], claims: [] })
       expect(await world.statuses(run.id)).toEqual({ a: "cancelled", "each[0]": "cancelled", "each[1]": "cancelled" })
-      const { gates } = await world.turn({ gate: 9 })
+      const { gateClaims: gates } = await world.turn({ gate: 9 })
       const gather: Change = { ...fence(gates[0]!), kind: "gather", status: "cancelled", output: { inline: [null, null] } }
       expect((await world.turn({ changes: [gather] })).closed).toHaveLength(1)
     })
@@ -126,23 +126,23 @@ export const cancelTests = (open: Open): void => {
       const [gate] = await world.gate()
       const { claims } = await world.turn({ changes: [expandAll(gate!, [1])], claim: 1 })
       await world.store.setPaused(run.id, true)
-      expect((await world.turn({ changes: [world.ended(claims[0]!)], gate: 9 })).gates).toEqual([])
+      expect((await world.turn({ changes: [world.ended(claims[0]!)], gate: 9 })).gateClaims).toEqual([])
       await world.store.requestCancel(run.id, "cancel")
-      expect((await world.turn({ gate: 9 })).gates).toMatchObject([{ kind: "fan", run: { cancelling: "cancel" } }])
+      expect((await world.turn({ gate: 9 })).gateClaims).toMatchObject([{ kind: "fan", run: { cancelling: "cancel" } }])
     })
 
     it("cancels a fan-out whose gate died while it created instances", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
       const other = await world.join("other")
-      const [gate] = (await world.turn({ holder: other, gate: 9 })).gates
+      const [gate] = (await world.turn({ holder: other, gate: 9 })).gateClaims
       const part: Change = { ...expandAll(gate!, [0, 1]), total: 4 } as Change
       const { claims } = await world.turn({ changes: [part], claim: 1 })
       await world.store.requestCancel(run.id, "cancel")
       await world.die(other)
       await world.store.reapHolders(10)
       await world.turn({ claim: 9, gate: 9 })
-      const { gates } = await world.turn({ changes: [world.ended(claims[0]!, "cancelled")], gate: 9 })
+      const { gateClaims: gates } = await world.turn({ changes: [world.ended(claims[0]!, "cancelled")], gate: 9 })
       expect(gates[0]).toMatchObject({ childrenCreated: 2, count: 4, childrenPending: 0, childrenFailed: 2 })
       const gather: Change = { ...fence(gates[0]!), kind: "gather", status: "cancelled", output: { inline: [null, null] } }
       expect((await world.turn({ changes: [gather] })).closed).toHaveLength(1)

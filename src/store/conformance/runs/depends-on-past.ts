@@ -45,7 +45,7 @@ export const dependsOnPastTests = (open: Open<Store & StatsStore>): void => {
       await finish(world, "success")
       expect(await status(world, second)).toBe("pending")
       const nodes = await world.store.listRowStates(first.id)
-      const plan = planRetry(world.store.compiledNow(first.versionId), await world.run(first.id), nodes, {})
+      const plan = planRetry(world.store.getLoadedVersion(first.versionId), await world.run(first.id), nodes, {})
       await world.store.retryRun(first.id, (plan as { reset: RetryReset }).reset)
       await finish(world, "success")
       expect(await status(world, second)).toBe("running")

@@ -116,7 +116,7 @@ export class Chaos {
     gate: number,
     holder = this.pick([this.world.holder, ...this.others])!,
   ): Promise<boolean> {
-    const { claims, gates, more } = await this.world.turn({ holder, changes, claim, gate })
+    const { claims, gateClaims: gates, more } = await this.world.turn({ holder, changes, claim, gate })
     this.held.push(
       ...claims.map((c) => ({ claim: c, gate: false, holder })),
       ...gates.map((c) => ({ claim: c, gate: true, holder })),

@@ -11,7 +11,7 @@ import { BEGIN, expandAll, fence, names, type Open, setup, WORK, type World } fr
 const fan = { foreach: { lit: [] }, reference: "items" }
 
 const planOf = async (world: World, run: RunRow, request: RetryRequest = {}): Promise<RetryReset> => {
-  const plan = planRetry(world.store.compiledNow(run.versionId), run, await world.store.listRowStates(run.id), request)
+  const plan = planRetry(world.store.getLoadedVersion(run.versionId), run, await world.store.listRowStates(run.id), request)
   if ("problem" in plan) throw new Error(plan.problem)
   return plan.reset
 }
@@ -24,7 +24,7 @@ const finish = async (world: World, failing: string[] = []): Promise<string[]> =
   const done: string[] = []
   let changes: Change[] = []
   for (;;) {
-    const { claims, gates } = await world.turn({ changes, claim: 100, gate: 100 })
+    const { claims, gateClaims: gates } = await world.turn({ changes, claim: 100, gate: 100 })
     if (claims.length + gates.length === 0) return done
     const labels = names(world, claims)
     done.push(...labels)
@@ -55,7 +55,7 @@ const endInstances = async (world: World, failing: number[]): Promise<string[]> 
   const ends = claims.map((claim) =>
     world.ended(claim, failing.includes(Number(claim.path)) ? "failed" : "success", claim.path),
   )
-  const { gates } = await world.turn({ changes: ends, gate: 9 })
+  const { gateClaims: gates } = await world.turn({ changes: ends, gate: 9 })
   const status = failing.length > 0 ? "failed" : "success"
   await world.turn({ changes: [{ ...fence(gates[0]!), kind: "gather", status, output: { inline: "gathered" } }] })
   return names(world, claims)
@@ -182,11 +182,11 @@ export const retryRunTests = (open: Open): void => {
       expect(await world.store.retryRun(run.id, plan)).toBe(false)
       const claims = await world.claim()
       await world.turn({ changes: claims.map((claim) => world.ended(claim, "failed")) })
-      const { gates } = await world.turn({ gate: 9 })
+      const { gateClaims: gates } = await world.turn({ gate: 9 })
       const skips = gates.map((gate): Change => ({ ...fence(gate), kind: "skip", skipReason: "unmet", reason: "" }))
       const next = await world.turn({ changes: skips, gate: 9 })
       const { claims: hooks, closed } = await world.turn({
-        changes: next.gates.map((gate): Change => ({ ...fence(gate), kind: "skip", skipReason: "unmet", reason: "" })),
+        changes: next.gateClaims.map((gate): Change => ({ ...fence(gate), kind: "skip", skipReason: "unmet", reason: "" })),
         claim: 9,
       })
       expect(closed).toHaveLength(1)
@@ -295,7 +295,7 @@ export const retryRunTests = (open: Open): void => {
       const part = { ...expandAll(gate!, ["a", "b"]), total: 4 } as Change
       const { claims } = await world.turn({ changes: [part, { ...fence(gate!), kind: "release" }], claim: 1 })
       await world.store.requestCancel(run.id, "cancel")
-      const { gates } = await world.turn({ changes: [world.ended(claims[0]!)], gate: 9 })
+      const { gateClaims: gates } = await world.turn({ changes: [world.ended(claims[0]!)], gate: 9 })
       await world.turn({ changes: [{ ...fence(gates[0]!), kind: "gather", status: "cancelled", output: { inline: null } }] })
       expect(await world.statuses(run.id)).toEqual({ "each[0]": "success", "each[1]": "cancelled" })
 
@@ -311,7 +311,9 @@ export const retryRunTests = (open: Open): void => {
         ["3", "d", 4],
       ])
       const ends = [again!, ...left].map((claim) => world.ended(claim))
-      expect((await world.turn({ changes: ends, gate: 9 })).gates).toMatchObject([{ childrenPending: 0, childrenFailed: 0 }])
+      expect((await world.turn({ changes: ends, gate: 9 })).gateClaims).toMatchObject([
+        { childrenPending: 0, childrenFailed: 0 },
+      ])
       expect((await world.run(run.id)).tasks).toMatchObject({ success: 4, pending: 0, cancelled: 0 })
     })
 
@@ -334,7 +336,7 @@ export const retryRunTests = (open: Open): void => {
       expect(await retry(world, run, { instance: { task: "each", path: "0" } })).toBe(true)
       const [claim] = await world.claim()
       expect(claim).toMatchObject({ path: "0", attempt: 2 })
-      const { gates } = await world.turn({ changes: [world.ended(claim!)], claim: 9, gate: 9 })
+      const { gateClaims: gates } = await world.turn({ changes: [world.ended(claim!)], claim: 9, gate: 9 })
       expect(gates[0]).toMatchObject({ kind: "fan", count: 4, childrenCreated: 4, childrenFailed: 1 })
     })
 

@@ -186,7 +186,7 @@ export const attemptTests = (open: Open): void => {
     it("cannot apply a gate's change to a claim for work, or the reverse", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { if: "true" } }))
-      const { claims, gates } = await world.turn({ claim: 1, gate: 1 })
+      const { claims, gateClaims: gates } = await world.turn({ claim: 1, gate: 1 })
       const wrong = [
         { ...fence(claims[0]!), kind: "fail", error: "no" } as const,
         { ...fence(claims[0]!), kind: "reuse", output: { inline: 1 } } as const,

@@ -84,11 +84,11 @@ export const fanOutTests = (open: Open): void => {
         gate: 9,
         claim: 9,
       })
-      expect([...most.gates, ...most.claims]).toEqual([])
+      expect([...most.gateClaims, ...most.claims]).toEqual([])
       const last = await world.turn({ changes: [world.ended(claims[0]!, "failed")], gate: 9, claim: 9 })
       expect(last.claims).toEqual([])
-      expect(last.gates[0]).toMatchObject({ kind: "fan", count: 3, childrenCreated: 3, childrenFailed: 1 })
-      const end = await world.turn({ changes: [gather(last.gates[0]!, "success", [null, 2, 3])], claim: 9 })
+      expect(last.gateClaims[0]).toMatchObject({ kind: "fan", count: 3, childrenCreated: 3, childrenFailed: 1 })
+      const end = await world.turn({ changes: [gather(last.gateClaims[0]!, "success", [null, 2, 3])], claim: 9 })
       expect(end.events[0]).toMatchObject({ task: "each", path: "", status: "success", at: iso(BEGIN) })
       expect(end.claims[0]!.reads.get(0)).toEqual({ status: "success", output: { inline: [null, 2, 3] } })
       expect((await world.run(run.id)).tasks).toMatchObject({ success: 2, failed: 1, dispatched: 1, pending: 0 })
@@ -98,7 +98,7 @@ export const fanOutTests = (open: Open): void => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan } }))
       const { claims } = await world.turn({ changes: [expandAll(await container(world), [1])], claim: 9 })
-      const { gates } = await world.turn({ changes: [world.ended(claims[0]!, "failed")], gate: 9 })
+      const { gateClaims: gates } = await world.turn({ changes: [world.ended(claims[0]!, "failed")], gate: 9 })
       expect((await world.run(run.id)).status).toBe("running")
       const failed: Change = {
         ...fence(gates[0]!),
@@ -154,15 +154,15 @@ export const fanOutTests = (open: Open): void => {
       const { claims } = await world.turn({ changes: [expandAll(await container(world), [1, 2])], claim: 9 })
       const again = await world.turn({ changes: [world.again(claims[1]!, 0), world.ended(claims[0]!)], claim: 9, gate: 9 })
       expect(names(world, again.claims)).toEqual(["each[1]"])
-      expect(again.gates).toEqual([])
-      expect((await world.turn({ changes: [world.ended(again.claims[0]!)], gate: 9 })).gates).toHaveLength(1)
+      expect(again.gateClaims).toEqual([])
+      expect((await world.turn({ changes: [world.ended(again.claims[0]!)], gate: 9 })).gateClaims).toHaveLength(1)
     })
 
     it("gives every instance the nodes that its task reads", async () => {
       const world = await setup(open)
       await world.start(workflow({ list: {}, each: { fan, after: ["list"] } }))
       const [list] = await world.claim()
-      const { gates } = await world.turn({ changes: [world.ended(list!, "success", [1, 2])], gate: 9 })
+      const { gateClaims: gates } = await world.turn({ changes: [world.ended(list!, "success", [1, 2])], gate: 9 })
       expect(gates[0]!.reads.get(0)).toMatchObject({ output: { inline: [1, 2] } })
       const { claims } = await world.turn({ changes: [expandAll(gates[0]!, [1, 2])], claim: 9 })
       for (const claim of claims) expect(claim.reads.get(0)).toEqual({ status: "success", output: { inline: [1, 2] } })
@@ -176,15 +176,15 @@ export const fanOutTests = (open: Open): void => {
       const gate = await container(world)
       const first = await world.turn({ changes: [chunk(gate, 5, 0, [0, 1])], claim: 9, gate: 9 })
       expect(names(world, first.claims)).toEqual(["each[0]", "each[1]"])
-      expect(first.gates).toEqual([])
+      expect(first.gateClaims).toEqual([])
       expect(await world.task(run.id, "each")).toMatchObject({ status: "pending", attemptId: gate.attemptId })
       // Instances that finish early do not finish the container.
       const early = await world.turn({ changes: first.claims.map((claim) => world.ended(claim)), gate: 9 })
-      expect(early.gates).toEqual([])
+      expect(early.gateClaims).toEqual([])
       const rest = await world.turn({ changes: [chunk(gate, 5, 2, [2, 3]), chunk(gate, 5, 4, [4])], claim: 9, gate: 9 })
       expect(names(world, rest.claims)).toEqual(["each[2]", "each[3]", "each[4]"])
       const done = await world.turn({ changes: rest.claims.map((claim) => world.ended(claim)), gate: 9 })
-      expect(done.gates[0]).toMatchObject({ childrenCreated: 5, count: 5, childrenFailed: 0 })
+      expect(done.gateClaims[0]).toMatchObject({ childrenCreated: 5, count: 5, childrenFailed: 0 })
     })
 
     it("applies each chunk once and in order", async () => {
@@ -203,7 +203,7 @@ export const fanOutTests = (open: Open): void => {
       const world = await setup(open)
       const run = await world.start(flow)
       const other = await world.join("other")
-      const [old] = (await world.turn({ holder: other, gate: 9 })).gates
+      const [old] = (await world.turn({ holder: other, gate: 9 })).gateClaims
       await world.turn({ holder: other, changes: [chunk(old!, 4, 0, [0, 1])] })
       await world.die(other)
       expect(await world.store.reapHolders(10)).toEqual([])

@@ -11,7 +11,7 @@ export const gateTests = (open: Open): void => {
     it("claims a row without counting an attempt", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" } }))
-      const { gates, claims, events } = await world.turn({ gate: 9, claim: 9 })
+      const { gateClaims: gates, claims, events } = await world.turn({ gate: 9, claim: 9 })
       expect(gates[0]).toMatchObject({ node: 0, kind: "task", attempt: 0 })
       expect({ claims, events }).toEqual({ claims: [], events: [] })
       expect(await world.task(run.id, "a")).toMatchObject({ status: "pending", attempt: 0, attemptId: gates[0]!.attemptId })
@@ -109,14 +109,14 @@ export const gateTests = (open: Open): void => {
       const run = await world.start(workflow({ a: {}, b: {}, c: { after: ["a", "b"] }, d: { after: ["c"] } }))
       const [a, b] = await world.claim()
       await world.turn({ changes: [world.ended(a!, "failed")] })
-      const { claims, gates } = await world.turn({ changes: [world.ended(b!)], claim: 9, gate: 9 })
+      const { claims, gateClaims: gates } = await world.turn({ changes: [world.ended(b!)], claim: 9, gate: 9 })
       expect(claims).toEqual([])
       expect(gates[0]).toMatchObject({ node: 2, upstream: { failed: 1, unmet: 0, waived: 0 } })
       const skip: Change = { ...fence(gates[0]!), kind: "skip", skipReason: "unmet", reason: "upstream failed" }
       const next = await world.turn({ changes: [skip], claim: 9, gate: 9 })
       expect(next.claims).toEqual([])
-      expect(next.gates[0]).toMatchObject({ node: 3, upstream: { failed: 0, unmet: 1, waived: 0 } })
-      await world.turn({ changes: [{ ...fence(next.gates[0]!), kind: "skip", skipReason: "unmet", reason: "" }] })
+      expect(next.gateClaims[0]).toMatchObject({ node: 3, upstream: { failed: 0, unmet: 1, waived: 0 } })
+      await world.turn({ changes: [{ ...fence(next.gateClaims[0]!), kind: "skip", skipReason: "unmet", reason: "" }] })
       expect(await world.run(run.id)).toMatchObject({
         status: "failed",
         tasks: { pending: 0, dispatched: 0, running: 0, success: 1, failed: 1, skipped: 2, cancelled: 0 },
@@ -137,7 +137,7 @@ export const gateTests = (open: Open): void => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { after: ["a"], rule: "all_done" } }))
       const [a] = await world.claim()
-      const { gates } = await world.turn({ changes: [world.ended(a!, "cancelled")], gate: 9 })
+      const { gateClaims: gates } = await world.turn({ changes: [world.ended(a!, "cancelled")], gate: 9 })
       expect(gates[0]!.upstream).toEqual({ failed: 1, unmet: 0, waived: 0 })
     })
 
@@ -148,7 +148,7 @@ export const gateTests = (open: Open): void => {
       const gateLanes = [`p:${run.id}:g`]
       const { claims } = await world.turn({ claim: 9, lanes })
       const changes = [world.ended(claims[0]!, "failed")]
-      expect((await world.turn({ changes, claim: 9, gate: 9, lanes: [...lanes, WORK], gateLanes })).gates).toHaveLength(1)
+      expect((await world.turn({ changes, claim: 9, gate: 9, lanes: [...lanes, WORK], gateLanes })).gateClaims).toHaveLength(1)
     })
   })
 }

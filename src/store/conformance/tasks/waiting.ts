@@ -86,9 +86,9 @@ export const waitingTests = (open: Open): void => {
       const world = await setup(open)
       const { gate } = await waiting(world, 1000)
       const early = await world.turn({ gate: 9 })
-      expect({ gates: early.gates, due: early.nextDueMs }).toEqual({ gates: [], due: 1000 })
+      expect({ gates: early.gateClaims, due: early.nextDueMs }).toEqual({ gates: [], due: 1000 })
       world.clock.pass(1000)
-      const { gates, events } = await world.turn({ gate: 9 })
+      const { gateClaims: gates, events } = await world.turn({ gate: 9 })
       expect(gates).toMatchObject([
         { row: gate.row, attemptId: gate.attemptId, attempt: 1, wait: { on: APPROVAL, elapsedMs: 1000 } },
       ])
@@ -125,7 +125,7 @@ export const waitingTests = (open: Open): void => {
       const other = await world.join("other")
       await world.die(other)
       await world.store.reapHolders(99)
-      expect(await world.turn({ holder: other, gate: 9 })).toMatchObject({ gates: [], more: false, nextDueMs: null })
+      expect(await world.turn({ holder: other, gate: 9 })).toMatchObject({ gateClaims: [], more: false, nextDueMs: null })
       expect(await world.gate()).toHaveLength(1)
     })
 
@@ -228,11 +228,11 @@ export const waitingTests = (open: Open): void => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" } }), { private: true })
       const gateLanes = [`p:${run.id}:g`]
-      const { gates } = await world.turn({ gate: 9, gateLanes })
+      const { gateClaims: gates } = await world.turn({ gate: 9, gateLanes })
       await world.turn({ changes: [waits(gates[0]!, 0)] })
       const shared = await world.turn({ gate: 9 })
-      expect({ gates: shared.gates, due: shared.nextDueMs }).toEqual({ gates: [], due: null })
-      expect((await world.turn({ gate: 9, gateLanes })).gates).toHaveLength(1)
+      expect({ gates: shared.gateClaims, due: shared.nextDueMs }).toEqual({ gates: [], due: null })
+      expect((await world.turn({ gate: 9, gateLanes })).gateClaims).toHaveLength(1)
     })
 
     it("waits again when its holder releases it", async () => {
@@ -249,7 +249,7 @@ export const waitingTests = (open: Open): void => {
       const world = await setup(open)
       const { run } = await waiting(world, 0)
       const other = await world.join("other")
-      const [woken] = (await world.turn({ holder: other, gate: 9 })).gates
+      const [woken] = (await world.turn({ holder: other, gate: 9 })).gateClaims
       await world.die(other)
       expect(await world.store.reapHolders(99)).toEqual([])
       expect(await world.gate()).toMatchObject([{ row: woken!.row, attemptId: woken!.attemptId, attempt: 1, losses: 0 }])
@@ -260,7 +260,7 @@ export const waitingTests = (open: Open): void => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: { if: "true" } }))
       const other = await world.join("other")
-      const [gate] = (await world.turn({ holder: other, gate: 9 })).gates
+      const [gate] = (await world.turn({ holder: other, gate: 9 })).gateClaims
       await world.turn({ holder: other, changes: [waits(gate!, null)] })
       await world.die(other)
       expect(await world.store.reapHolders(99)).toEqual([])
@@ -287,7 +287,7 @@ export const waitingTests = (open: Open): void => {
       await world.store.setPaused(run.id, true)
       world.clock.pass(100)
       const paused = await world.turn({ gate: 9 })
-      expect({ gates: paused.gates, due: (await world.turn({ gate: 9 })).nextDueMs }).toEqual({ gates: [], due: null })
+      expect({ gates: paused.gateClaims, due: (await world.turn({ gate: 9 })).nextDueMs }).toEqual({ gates: [], due: null })
       expect((await world.task(run.id, "a")).parked).toBe("paused")
       await world.store.setPaused(run.id, false)
       expect(await world.gate()).toHaveLength(1)
@@ -300,7 +300,7 @@ export const waitingTests = (open: Open): void => {
       world.clock.pass(100)
       await world.turn({ gate: 9 })
       await world.store.setPaused(run.id, false)
-      expect(await world.turn({ gate: 9 })).toMatchObject({ gates: [], nextDueMs: 900 })
+      expect(await world.turn({ gate: 9 })).toMatchObject({ gateClaims: [], nextDueMs: 900 })
     })
 
     it("of a paused run is due when the run is cancelled", async () => {
@@ -319,7 +319,7 @@ export const waitingTests = (open: Open): void => {
       await world.turn({ changes: [world.ended(gate)] })
       expect(await world.store.removeRun(run.id, 99)).toBe(true)
       world.clock.pass(1000)
-      expect(await world.turn({ gate: 9 })).toMatchObject({ gates: [], nextDueMs: null })
+      expect(await world.turn({ gate: 9 })).toMatchObject({ gateClaims: [], nextDueMs: null })
     })
   })
 
@@ -350,7 +350,7 @@ export const waitingTests = (open: Open): void => {
       const { gate } = await family(world)
       expect(await world.gate()).toEqual([])
       const [x] = await world.claim()
-      const { gates } = await world.turn({ changes: [world.ended(x!)], gate: 9 })
+      const { gateClaims: gates } = await world.turn({ changes: [world.ended(x!)], gate: 9 })
       const woken = gates.length > 0 ? gates : await world.gate()
       expect(woken).toMatchObject([{ row: gate.row, wait: { on: { kind: "workflow" } } }])
     })
@@ -371,15 +371,15 @@ export const waitingTests = (open: Open): void => {
       const world = await setup(open)
       const parent = await world.start(workflow({ a: { if: "true" } }), { private: true })
       const lanes = { lanes: [`p:${parent.id}:w`], gateLanes: [`p:${parent.id}:g`] }
-      const [gate] = (await world.turn({ gate: 9, ...lanes })).gates
+      const [gate] = (await world.turn({ gate: 9, ...lanes })).gateClaims
       const child = await world.start(workflow({ x: {}, y: { if: "true" }, z: { after: ["x"] } }, { name: "child" }), {
         private: true,
         parent: { row: gate!.row, runId: parent.id, task: "a", rootRunId: parent.id, depth: 1, withinSameWorkflow: false },
       })
-      const { claims, gates } = await world.turn({ claim: 9, gate: 9, ...lanes })
+      const { claims, gateClaims: gates } = await world.turn({ claim: 9, gate: 9, ...lanes })
       expect([...claims, ...gates].map(({ runId }) => runId)).toEqual([child.id, child.id])
       const failed = await world.turn({ changes: [world.ended(claims[0]!, "failed")], gate: 9, ...lanes })
-      expect(names(world, failed.gates)).toEqual(["z"])
+      expect(names(world, failed.gateClaims)).toEqual(["z"])
     })
   })
 
@@ -429,7 +429,9 @@ export const waitingTests = (open: Open): void => {
       await world.store.deregisterHolder(world.holder)
       await world.store.reapHolders(9, { workers: true })
       const other = await world.join("other")
-      expect((await world.turn({ holder: other, gate: 9 })).gates).toMatchObject([{ row: held.row, attemptId: held.attemptId }])
+      expect((await world.turn({ holder: other, gate: 9 })).gateClaims).toMatchObject([
+        { row: held.row, attemptId: held.attemptId },
+      ])
     })
   })
 
@@ -463,7 +465,7 @@ const until = async (world: World): Promise<TaskClaim[]> => {
   const gates: TaskClaim[] = []
   for (let turns = 0; turns < 10; turns++) {
     const advanced = await world.turn({ gate: 9, lanes: [WORK] })
-    gates.push(...advanced.gates)
+    gates.push(...advanced.gateClaims)
     if (!advanced.more) break
   }
   return gates

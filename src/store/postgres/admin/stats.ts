@@ -5,7 +5,7 @@ import { queueOfLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { ActivityMinute, FinishedRun, StatsStore, Stats } from "../../contract/stats.ts"
-import type { Advanced } from "../../contract/store.ts"
+import type { AdvanceResult } from "../../contract/store.ts"
 import { statsOf } from "../../shared/queue-rows.ts"
 import type { Access } from "../tx.ts"
 import { overrideOutcome } from "../runs/override-outcome.ts"
@@ -17,7 +17,7 @@ import type { Workflows } from "../cache/workflows.ts"
 /** Reads statistics. `reportClosed` receives the runs that an override closed. */
 export const statsStore = (
   { read, write, writeAndNotify, workflows }: Access,
-  reportClosed: (runs: Advanced["closed"]) => void,
+  reportClosed: (runs: AdvanceResult["closed"]) => void,
 ): StatsStore => ({
   overrideOutcome: async (override) => {
     const { result, closed } = await writeAndNotify((tx) => overrideOutcome(tx, override))

@@ -2,7 +2,7 @@
 
 import { soonest } from "../../../core/time/soonest.ts"
 import { NO_RUN } from "../../shared/event-codec.ts"
-import type { Advanced, Batch, Claim } from "../../contract/store.ts"
+import type { AdvanceResult, Batch, Claim } from "../../contract/store.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
 import { Claims } from "../claim/claim.ts"
 import { claimHead } from "../claim/claim-head.ts"
@@ -48,7 +48,7 @@ export class AdvanceConnection {
   readonly #claims = new Claims()
   /** Local time until which no turn of one round trip is tried. */
   #oneRoundTripBlockedUntil = 0
-  #closedByOverrides: Advanced["closed"] = []
+  #closedByOverrides: AdvanceResult["closed"] = []
   /** Whether `advance` is in progress. */
   busy = false
   /** Whether the connection has run a turn or a warm-up. */
@@ -62,7 +62,7 @@ export class AdvanceConnection {
     this.#shared = shared
   }
 
-  async advance(batch: Batch): Promise<Advanced> {
+  async advance(batch: Batch): Promise<AdvanceResult> {
     const { missedLimits } = this.#context.cache
     const input = this.#input(batch, [...missedLimits])
     missedLimits.clear()
@@ -85,7 +85,7 @@ export class AdvanceConnection {
   }
 
   /** Opens the connection and plans the statements of a turn, which takes longer than the turn, unless it has run one. */
-  warmUp({ holder, claim }: Batch): void {
+  warmUp({ holder, work: claim }: Batch): void {
     if (this.#warm) return
     this.#warm = true
     const nothing = { holder, lanes: claim.lanes, maxClaims: 0 }
@@ -100,7 +100,7 @@ export class AdvanceConnection {
 
   /** Runs the turn together with the creation of the jobs that wait for one. Returns null when there are none, or when that fails. */
   async #tryWithCreations(input: TurnInput): Promise<CommittedTurn | null> {
-    const { claim, changes } = input.batch
+    const { work: claim, changes } = input.batch
     if (claim.maxClaims === 0 || changes.length > MAX_JOINT_CHANGES) return null
     const calls = this.#creations.take()
     if (calls.size === 0) return null
@@ -146,7 +146,7 @@ export class AdvanceConnection {
   }
 
   /** Reports runs that overrides closed, with the result of the next `advance`. */
-  reportClosed(runs: Advanced["closed"]): void {
+  reportClosed(runs: AdvanceResult["closed"]): void {
     this.#closedByOverrides.push(...runs)
   }
 
@@ -158,9 +158,9 @@ export class AdvanceConnection {
       if (!applied.has(attempt) || attempt.last !== null) inFlight.delete(cached.attemptId)
       else inFlight.set(cached.attemptId, { ...cached, started: cached.started || attempt.start !== null })
     }
-    const claims: readonly Claim[] = [...advanced.gates, ...advanced.claims]
+    const claims: readonly Claim[] = [...advanced.gateClaims, ...advanced.claims]
     rows.forEach((row, i) => {
-      inFlight.set(row.attempt_id, toInFlight(claims[i]!, row, i < advanced.gates.length))
+      inFlight.set(row.attempt_id, toInFlight(claims[i]!, row, i < advanced.gateClaims.length))
     })
   }
 }

@@ -1,7 +1,7 @@
 // The connections that run `advance`: as many as calls may run at the same time. They meet in the database like the engines of two
 // servers, and share the caches of the store.
 
-import type { Advanced, Batch } from "../../contract/store.ts"
+import type { AdvanceResult, Batch } from "../../contract/store.ts"
 import { INDEXED_PLANS, type Target } from "../connection/connection.ts"
 import { ConnectionPool } from "../connection/connection-pool.ts"
 import { AdvanceConnection, type AdvanceParts } from "./advance-connection.ts"
@@ -21,7 +21,7 @@ export class AdvanceConnections {
     this.#connections = this.#pools.map((pool) => new AdvanceConnection(pool, parts))
   }
 
-  async advance(batch: Batch): Promise<Advanced> {
+  async advance(batch: Batch): Promise<AdvanceResult> {
     const connection = this.#connections.find(({ busy }) => !busy) ?? this.#connections[0]!
     const advanced = await connection.advance(batch)
     // So many attempts may end together that the next turns are concurrent.
@@ -30,7 +30,7 @@ export class AdvanceConnections {
   }
 
   /** Reports runs that overrides closed, with the result of the next `advance`. */
-  reportClosed(runs: Advanced["closed"]): void {
+  reportClosed(runs: AdvanceResult["closed"]): void {
     this.#connections[0]!.reportClosed(runs)
   }
 

@@ -11,10 +11,10 @@ import { soonest } from "../../../core/time/soonest.ts"
 import { MAX_CANDIDATES, resumedShare } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { JobRow } from "../../contract/jobs.ts"
-import type { Advanced, Batch } from "../../contract/store.ts"
+import type { AdvanceResult, Batch } from "../../contract/store.ts"
 import { cacheableResults, type FinishedTask } from "../cache/cache.ts"
 import { appendAudit } from "../admin/keys.ts"
-import { type Claimed, type Claims, NOTHING_CLAIMED, type SentClaims } from "../claim/claim.ts"
+import { type TurnClaims, type Claims, NOTHING_CLAIMED, type SentClaims } from "../claim/claim.ts"
 import { type ClaimRequest, claimRequest } from "../claim/candidates.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
 import { loadRuns } from "../cache/run-info.ts"
@@ -38,8 +38,8 @@ import {
   planChanges,
   usesLimits,
 } from "./apply-changes.ts"
-import { type Cancelled, cancelPending } from "./cancel-pending.ts"
-import { type Closed, closeRuns } from "./close-runs.ts"
+import { type CancelResult, cancelPending } from "./cancel-pending.ts"
+import { type CloseResult, closeRuns } from "./close-runs.ts"
 import type { CoalescedChanges } from "./coalesce-changes.ts"
 import { appendEvents } from "./event-log.ts"
 import { emitCancelled, emitChanges, emitClaims, emitClosed } from "./events.ts"
@@ -47,7 +47,7 @@ import { findInFlight } from "./find-in-flight.ts"
 import type { Finish } from "./finish.ts"
 import { planFinishes } from "./finish-attempts.ts"
 import { amendOverdue, cancelOverdue } from "./group-timeouts.ts"
-import { expectsPendingWork, type LoopHints, type Observed } from "./hints.ts"
+import { expectsPendingWork, type LoopHints, type TurnState } from "./hints.ts"
 import { areJobSuccesses } from "./finish-job-successes.ts"
 import { finishJobs, lockAndAmendJobs, lockRows, updatedRows } from "./jobs-in-turn.ts"
 import { addCancelNotifications, addFinishNotifications } from "./notify-tasks.ts"
@@ -77,8 +77,8 @@ export interface TurnInput {
 
 /** A committed turn: the reply to the engine, and what the loop keeps of it. */
 export interface CommittedTurn {
-  advanced: Advanced
-  observed: Observed
+  advanced: AdvanceResult
+  observed: TurnState
   updates: readonly AttemptUpdate[]
   applied: AppliedChanges["outcomes"]
   results: ReadonlyMap<string, FinishedTask>
@@ -113,12 +113,12 @@ const freeSlotsAndClaimRest = async (
   { batch, claims, missedLimits }: TurnInput,
   { applied, dependents, claimed: claimedFirst, ...first }: FirstSteps,
   { cancelled, overdueCancelled, closed }: Ends,
-): Promise<{ claimed: Claimed; unparked: number }> => {
+): Promise<{ claimed: TurnClaims; unparked: number }> => {
   const { freed } = applied
   for (const row of rowsOf(cancelled, overdueCancelled)) if (row.was_ready) freed.unparkInPlaceOf(row.limits)
   for (const limits of first.expiredJobs.limits) freed.unparkInPlaceOf(limits)
   freed.unparkInPlaceOf(missedLimits, MAX_CANDIDATES)
-  const { maxClaims, lanes } = batch.claim
+  const { maxClaims, lanes } = batch.work
   const canClaim = claimedFirst.work.length < maxClaims
   const unparked = await (canClaim ? freed.applyForClaim(tx, lanes) : freed.apply(tx))
   const becameReady =
@@ -150,7 +150,7 @@ const readPendingWorkAgain = async (
 const countReady = ({ timersReady, applied, dependents, closed, overdueCancelled }: Outcome): number =>
   timersReady + applied.ready + dependents.ready.length + closed.rows + (overdueCancelled === null ? 0 : 1)
 
-interface Prepared {
+interface PreparedUpdates {
   plan: ChangePlan
   rejected: Fence[]
   /** Groups with passed timeouts below which rows must be cancelled. Timers add to it. */
@@ -160,7 +160,10 @@ interface Prepared {
 }
 
 /** Finds the rows of the changes, locks jobs, and replaces changes that passed timeouts overrule. */
-const prepareUpdates = async (tx: Tx, { coalesced: { attempts, rejected }, verifyEachFence }: TurnInput): Promise<Prepared> => {
+const prepareUpdates = async (
+  tx: Tx,
+  { coalesced: { attempts, rejected }, verifyEachFence }: TurnInput,
+): Promise<PreparedUpdates> => {
   const { updates: found, lost } = await findInFlight(tx, attempts)
   if (!verifyEachFence && areJobSuccesses(found)) {
     const lockingJobs = pipelined(lockRows(tx, updatedRows(found)))
@@ -181,7 +184,7 @@ interface FirstSteps {
   /** The jobs that depend on jobs that ended in this turn. */
   dependents: DependentChanges
   /** Its rows for the gate include resumed rows. */
-  claimed: Claimed
+  claimed: TurnClaims
   /** Whether this turn has asked for rows for the gate, or leaves that to `claimRest`. */
   gateClaimSent: boolean
   /** Whether rows may be ready that were not claimed yet. */
@@ -195,7 +198,7 @@ interface FirstSteps {
 }
 
 /** Fires timers, applies the changes and claims resumed rows, one after the other; other claims follow later. */
-const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepared: Prepared): Promise<FirstSteps> => {
+const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepared: PreparedUpdates): Promise<FirstSteps> => {
   const { plan, overdue, lockingJobs } = prepared
   await lockingJobs
   const locked = pipelined(lockRuns(tx, plan))
@@ -226,7 +229,7 @@ const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepa
 }
 
 /** Sends the changes, the claims and the poll together. Claims that depend on the unblocked rows follow later. */
-const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Promise<FirstSteps> => {
+const applyTogether = async (tx: Tx, input: TurnInput, prepared: PreparedUpdates): Promise<FirstSteps> => {
   const { batch, hints, claims, verifyEachFence } = input
   const { plan, lockingJobs } = prepared
   const finishPlan = planFinishes(
@@ -234,7 +237,7 @@ const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Prom
     plan.finishes.map(({ finish }) => finish),
     {
       verifyEachFence,
-      claim: claims.byQueue ? null : claimRequest(batch.holder, batch.claim),
+      claim: claims.byQueue ? null : claimRequest(batch.holder, batch.work),
       jobSuccesses: lockingJobs !== null,
     },
   )
@@ -257,7 +260,7 @@ const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Prom
     dependents,
     claimed,
     gateClaimSent: sent.gate !== null,
-    readyRowsMayBeLeft: claimsUnblocked && claimable && claimedOnUnblock.length < batch.claim.maxClaims,
+    readyRowsMayBeLeft: claimsUnblocked && claimable && claimedOnUnblock.length < batch.work.maxClaims,
     pending: await polling,
     timersFired: false,
     timersReady: 0,
@@ -271,13 +274,18 @@ const completeClaims = async (
   { batch, claims }: TurnInput,
   sent: SentClaims,
   applied: AppliedChanges,
-): Promise<Claimed> => {
+): Promise<TurnClaims> => {
   const claimed = await claims.complete(tx, batch, sent)
   return { ...claimed, work: [...applied.finish.claimedOnUnblock, ...claimed.work] }
 }
 
 /** Fires timers that the loop did not expect, and polls again. */
-const fireUnexpected = async (tx: Tx, { batch }: TurnInput, { overdue }: Prepared, first: FirstSteps): Promise<FirstSteps> => {
+const fireUnexpected = async (
+  tx: Tx,
+  { batch }: TurnInput,
+  { overdue }: PreparedUpdates,
+  first: FirstSteps,
+): Promise<FirstSteps> => {
   const { ready: timersReady, expiredJobs } = await fire(tx, overdue)
   const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.maxClaims - first.claimed.gates.length))
   const pending = await readPendingWork(tx, batch)
@@ -301,15 +309,15 @@ const resumeRequest = ({ holder, gate }: Batch, available: number): ClaimRequest
 /** The rows and runs that the turn has ended beside the changes of the batch. */
 interface Ends {
   /** Rows of runs that are being cancelled; null: there are none. */
-  cancelled: Cancelled | null
+  cancelled: CancelResult | null
   /** Rows below groups whose timeout has passed; null: there are none. */
-  overdueCancelled: Cancelled | null
-  closed: Closed
+  overdueCancelled: CancelResult | null
+  closed: CloseResult
 }
 
 interface Outcome extends FirstSteps, Ends {}
 
-const rowsOf = (...cancels: (Cancelled | null)[]): Cancelled["rows"] => cancels.flatMap((cancel) => cancel?.rows ?? [])
+const rowsOf = (...cancels: (CancelResult | null)[]): CancelResult["rows"] => cancels.flatMap((cancel) => cancel?.rows ?? [])
 
 const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Promise<void> => {
   const { applied, dependents, cancelled, overdueCancelled, closed, claimed, pending } = outcome
@@ -340,7 +348,7 @@ const appliedFinishes = ({ finishes }: ChangePlan, { outcomes }: AppliedChanges)
 const finishTurn = async (
   tx: Tx,
   input: TurnInput,
-  prepared: Prepared,
+  prepared: PreparedUpdates,
   outcome: Outcome,
   ready: number,
 ): Promise<CommittedTurn> => {
@@ -363,9 +371,9 @@ const finishTurn = async (
   const finished = new Set(updates.flatMap(({ attempt: { last, fence } }) => (last === null ? [] : fence.attemptId)))
   const cancelling = pending.cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
   const isDue = pending.dueMs !== null && pending.dueMs <= 0
-  const advanced: Advanced = {
+  const advanced: AdvanceResult = {
     rejected: distinct([...rejected, ...applied.rejected]),
-    gates: await gates,
+    gateClaims: await gates,
     claims: await claims,
     cancelling: cancelling.filter(({ ours }) => ours).map(({ runSeq, reason }) => ({ runSeq, reason })),
     stopRequests: pending.stopRequests.filter((attemptId) => !finished.has(attemptId)),
@@ -374,14 +382,14 @@ const finishTurn = async (
     more: claimed.more || isDue || cancelled?.full === true || overdueCancelled?.full === true,
     nextDueMs: soonest(pending.dueMs === null ? null : Math.max(0, Math.ceil(pending.dueMs)), claimed.rateWaitMs),
   }
-  const observed: Observed = {
+  const observed: TurnState = {
     localNow: tx.clock.localNow(),
     dueMs: pending.dueMs,
     cancelling: cancelling.length,
     gateReady: pending.gateReady,
     gatesClaimed: claimed.gates.length,
     gateMaxClaims: batch.gate.maxClaims,
-    readyDrained: !advanced.more && claimed.work.length < batch.claim.maxClaims,
+    readyDrained: !advanced.more && claimed.work.length < batch.work.maxClaims,
   }
   return {
     advanced,

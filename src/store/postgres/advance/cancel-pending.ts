@@ -114,14 +114,14 @@ export interface CancelledRow {
   was_ready: boolean
 }
 
-export interface Cancelled {
+export interface CancelResult {
   rows: CancelledRow[]
   /** Whether more rows may be left for the next transaction. */
   full: boolean
 }
 
 /** Cancels pending rows of these runs. */
-export const cancelPending = async (tx: Tx, seqs: readonly number[]): Promise<Cancelled> => {
+export const cancelPending = async (tx: Tx, seqs: readonly number[]): Promise<CancelResult> => {
   const locked = await tx.run<{ seq: number; version_id: number }>(LOCK, { runs: seqs })
   if (locked.length === 0) return { rows: [], full: false }
   await tx.workflows.load(locked.map((run) => run.version_id))

@@ -9,7 +9,7 @@ import { endNotifications } from "../../../core/rules/runs/notifications.ts"
 import { taskFailed } from "../../../core/rules/messages.ts"
 import type { RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { MAX_STARTS } from "../../shared/bounds.ts"
-import type { Advanced, CancelReason } from "../../contract/store.ts"
+import type { AdvanceResult, CancelReason } from "../../contract/store.ts"
 import { addNotifications } from "../admin/notifications.ts"
 import { arrayParam } from "../connection/array-params.ts"
 import { pipelined, statement } from "../connection/statement.ts"
@@ -71,8 +71,8 @@ interface ClosableRun extends StartableRun {
   error: string | null
 }
 
-export interface Closed {
-  runs: (Advanced["closed"][number] & { error: string | null })[]
+export interface CloseResult {
+  runs: (AdvanceResult["closed"][number] & { error: string | null })[]
   /** Pending runs that were started. */
   started: { seq: number; id: RunId }[]
   /** Number of rows that were inserted: hooks, and first tasks of started runs. */
@@ -81,10 +81,10 @@ export interface Closed {
   resumed: boolean
 }
 
-export const NOTHING_CLOSED: Closed = { runs: [], started: [], rows: 0, resumed: false }
+export const NOTHING_CLOSED: CloseResult = { runs: [], started: [], rows: 0, resumed: false }
 
 /** Closes those of the runs that have no open tasks. */
-export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<Closed> => {
+export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<CloseResult> => {
   if (seqs.length === 0) return NOTHING_CLOSED
   const closable = await tx.run<ClosableRun>(CLOSABLE, { runs: seqs })
   if (closable.length === 0) return NOTHING_CLOSED

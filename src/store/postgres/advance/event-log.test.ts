@@ -77,7 +77,7 @@ it("a task is dispatched after the end of its upstream, also by a server whose t
   await lock.query("BEGIN")
   await lock.query(`SELECT 1 FROM ${SCHEMA}.tasks WHERE run_seq = $1 AND node = 1 FOR UPDATE`, [blocked.seq])
   const batch = { holder: world.holder, gate: { lanes: [], maxClaims: 0 } }
-  const slow = other.store.advance({ ...batch, changes: slowChanges, claim: { lanes: [WORK], maxClaims: 9 } })
+  const slow = other.store.advance({ ...batch, changes: slowChanges, work: { lanes: [WORK], maxClaims: 9 } })
   await waitingForLock()
   await world.turn({ changes: [world.ended(upstream!)] })
   await lock.query("COMMIT")

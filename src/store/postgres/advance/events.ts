@@ -10,7 +10,7 @@ import type { ClaimedRow } from "../claim/claimed-row.ts"
 import type { Tx } from "../tx.ts"
 import type { AppliedChanges, AppliedUpdate, AttemptUpdate } from "./apply-changes.ts"
 import type { CancelledRow } from "./cancel-pending.ts"
-import type { Closed } from "./close-runs.ts"
+import type { CloseResult } from "./close-runs.ts"
 
 interface TaskOfRun {
   runId: StoreEvent["runId"]
@@ -132,7 +132,7 @@ export const emitCancelled = (tx: Tx, at: string, rows: readonly CancelledRow[],
   }
 }
 
-export const emitClosed = ({ events }: Tx, at: string, closed: Closed): void => {
+export const emitClosed = ({ events }: Tx, at: string, closed: CloseResult): void => {
   for (const { runId, status, error } of closed.runs)
     events.push({ type: "run", runId, status, at, ...(error === null ? {} : { error }) })
   for (const { id } of closed.started) events.push({ type: "run", runId: id, status: "running", at })

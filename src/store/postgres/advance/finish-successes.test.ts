@@ -99,7 +99,7 @@ describe("a task that becomes ready while no other is", () => {
     for (const name of ["b", "c"]) {
       const turn = await next(world, claims)
       expect(names(world, turn.claims)).toEqual([name])
-      expect(turn).toMatchObject({ rejected: [], gates: [], closed: [], more: false })
+      expect(turn).toMatchObject({ rejected: [], gateClaims: [], closed: [], more: false })
       claims = turn.claims
       events.push(...turn.events)
     }
@@ -168,7 +168,7 @@ describe("a task that becomes ready while no other is", () => {
 
 /** Names what this turn and the turns that it asks for have claimed. */
 const all = async (world: World, turn: Turn): Promise<string[]> => {
-  const taken = names(world, [...turn.claims, ...turn.gates])
+  const taken = names(world, [...turn.claims, ...turn.gateClaims])
   return turn.more ? [...taken, ...(await all(world, await world.turn({ claim: 5, gate: 5 })))] : taken
 }
 
@@ -240,7 +240,7 @@ describe("an unblocked task that may not be claimed at once", () => {
     await other.overrideOutcome({ ...marked, status: "success" })
     const turn = await next(world, [a])
     const later = turn.more ? await world.turn({ claim: 5, gate: 5 }) : null
-    const [c] = [turn, later].flatMap((one) => (one === null ? [] : [...one.claims, ...one.gates]))
+    const [c] = [turn, later].flatMap((one) => (one === null ? [] : [...one.claims, ...one.gateClaims]))
     expect(c!.reads.get(1)).toEqual({ status: "success", output: { inline: 1 } })
     expect(c!.run.status).toBe("running")
   })
@@ -326,7 +326,7 @@ describe("a turn of successes", () => {
     onTestFinished(() => lock.end())
     await lock.query(`BEGIN; SELECT 1 FROM ${schema}.runs FOR UPDATE`)
     const holder = await world.join("second")
-    const wanted = { claim: { lanes: [WORK], maxClaims: 0 }, gate: { lanes: [GATE], maxClaims: 0 } }
+    const wanted = { work: { lanes: [WORK], maxClaims: 0 }, gate: { lanes: [GATE], maxClaims: 0 } }
     const first = other.advance({ holder, changes: [world.ended(x)], ...wanted })
     await waiting(1)
     const second = next(world, [a])

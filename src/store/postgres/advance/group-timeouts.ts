@@ -13,7 +13,7 @@ import type { CachedAttempt } from "../cache/cache.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import { CANCEL_ROWS, type Cancelled, type CancelledRow, cancelRows, STOP_CREATING } from "./cancel-pending.ts"
+import { CANCEL_ROWS, type CancelResult, type CancelledRow, cancelRows, STOP_CREATING } from "./cancel-pending.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
 import { deleteStopRequests } from "./stop-requests.ts"
 
@@ -183,7 +183,7 @@ const REPEAT = statement(
 )
 
 /** Cancels, stops and resumes rows below groups whose timeout has passed, a bounded number. */
-export const cancelOverdue = async (tx: Tx, overdue: Iterable<number>): Promise<Cancelled> => {
+export const cancelOverdue = async (tx: Tx, overdue: Iterable<number>): Promise<CancelResult> => {
   const candidates = [...overdue]
   const locked = await tx.run<{ seq: number }>(LOCK_OVERDUE, { groups: candidates })
   const runs = locked.map(({ seq }) => seq)

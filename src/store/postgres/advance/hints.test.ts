@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
-import { allowsOneRoundTrip, expectsPendingWork, FIRST_HINTS, type LoopHints, nextHints, type Observed } from "./hints.ts"
+import { allowsOneRoundTrip, expectsPendingWork, FIRST_HINTS, type LoopHints, nextHints, type TurnState } from "./hints.ts"
 
 const QUIET: LoopHints = { pendingWork: false, gateReady: false, dueAt: null, readyDrained: false }
-const NOTHING: Observed = {
+const NOTHING: TurnState = {
   localNow: 1_000,
   dueMs: null,
   cancelling: 0,
@@ -13,7 +13,7 @@ const NOTHING: Observed = {
 }
 
 describe("nextHints", () => {
-  it.each<[string, Partial<LoopHints>, Partial<Observed>, LoopHints]>([
+  it.each<[string, Partial<LoopHints>, Partial<TurnState>, LoopHints]>([
     ["a quiet turn expects nothing", {}, {}, QUIET],
     ["nothing of the first hints stays", FIRST_HINTS, {}, QUIET],
     ["a later timer sets its time", {}, { dueMs: 50 }, { ...QUIET, dueAt: 1_050 }],

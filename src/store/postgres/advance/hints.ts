@@ -16,7 +16,7 @@ export interface LoopHints {
 export const FIRST_HINTS: LoopHints = { pendingWork: true, gateReady: true, dueAt: null, readyDrained: false }
 
 /** State of the store at the end of a turn. */
-export interface Observed {
+export interface TurnState {
   localNow: number
   /** Milliseconds until the next timer is due; 0 or less: it is due. Null: none is set. */
   dueMs: number | null
@@ -31,7 +31,7 @@ export interface Observed {
   readyDrained: boolean
 }
 
-export const nextHints = (previous: LoopHints, observed: Observed): LoopHints => {
+export const nextHints = (previous: LoopHints, observed: TurnState): LoopHints => {
   const { localNow, dueMs, cancelling, gateReady, gatesClaimed, gateMaxClaims, readyDrained } = observed
   return {
     pendingWork: cancelling > 0 || (dueMs !== null && dueMs <= 0),

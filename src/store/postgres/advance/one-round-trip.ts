@@ -6,7 +6,7 @@
 import { encodeEvents, withDispatched } from "../../shared/event-codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceState } from "../../shared/source-state.ts"
-import type { Advanced, Batch } from "../../contract/store.ts"
+import type { AdvanceResult, Batch } from "../../contract/store.ts"
 import { cacheableResults } from "../cache/cache.ts"
 import { TASK_COLUMN_NAMES } from "../claim/claimed-row.ts"
 import { queueKeys } from "../claim/queue-limits.ts"
@@ -21,7 +21,7 @@ import { emitChanges, emitClaims } from "./events.ts"
 import { type Finish, type FinishResult, toFinish } from "./finish.ts"
 import { planFinishes } from "./finish-attempts.ts"
 import { type Reply, SUCCESSES, successesParams, type SuccessesPlan, toResult } from "./finish-successes.ts"
-import type { Observed } from "./hints.ts"
+import type { TurnState } from "./hints.ts"
 import { notificationsOfFinish } from "./notify-tasks.ts"
 import { type PendingWork, readPendingWork } from "./timers.ts"
 
@@ -70,7 +70,7 @@ const planTurn = ({ cache, workflows }: Tx, { batch, coalesced }: TurnInput): [A
     updates.push({ inFlight, attempt: attempt })
     finishes.push(finish)
   }
-  const claim = claimRequest(batch.holder, batch.claim)
+  const claim = claimRequest(batch.holder, batch.work)
   const { successes } = planFinishes(workflows, finishes, { verifyEachFence: false, claim, jobSuccesses: false })
   if (successes === null || successes.claim === null) return null
   const { runs, downstream } = successes.effects
@@ -138,14 +138,14 @@ const sendTurn = (
 /** Leaves timers, cancels, the gate and other ready rows to the next turn (`more`). */
 const toAdvanced = async (
   tx: Tx,
-  { claim, gate }: Batch,
+  { work: claim, gate }: Batch,
   { pending, finish, results }: { pending: PendingWork; finish: FinishResult; results: CommittedTurn["results"] },
-): Promise<Advanced> => {
+): Promise<AdvanceResult> => {
   const { cancelling, dueMs } = pending
   const { claimedOnUnblock, claimable, gateReady } = finish
   return {
     rejected: [],
-    gates: [],
+    gateClaims: [],
     claims: await toTaskClaims(tx, claimedOnUnblock, results),
     cancelling: cancelling.filter(({ ours }) => ours).map(({ runSeq, reason }) => ({ runSeq, reason })),
     stopRequests: pending.stopRequests,
@@ -160,7 +160,7 @@ const toAdvanced = async (
   }
 }
 
-const observe = (tx: Tx, { gate }: Batch, pending: PendingWork, { claimable, gateReady }: FinishResult): Observed => ({
+const observe = (tx: Tx, { gate }: Batch, pending: PendingWork, { claimable, gateReady }: FinishResult): TurnState => ({
   localNow: tx.clock.localNow(),
   dueMs: pending.dueMs,
   cancelling: pending.cancelling.length,

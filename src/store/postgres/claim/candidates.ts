@@ -21,7 +21,7 @@ export interface ClaimRequest {
   maxClaims: number
 }
 
-export const claimRequest = (holder: HolderId, { lanes, maxClaims }: Batch["claim"]): ClaimRequest => ({
+export const claimRequest = (holder: HolderId, { lanes, maxClaims }: Batch["work"]): ClaimRequest => ({
   holder,
   lanes,
   maxClaims,

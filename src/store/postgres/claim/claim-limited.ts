@@ -49,7 +49,7 @@ const CLAIM_LIMITED = statement(
    ), ${UNPARK("(SELECT * FROM unnest(:unparkLimits::bigint[], :unparkRows::int[]) AS c (id, rows))")}`,
 )
 
-export interface Admitted {
+export interface AdmitResult {
   claimed: ClaimedRow[]
   /** Rows remain whose limit another transaction has locked; they can be claimed after it ends. */
   hasLockedRows: boolean
@@ -58,7 +58,7 @@ export interface Admitted {
 }
 
 /** Claims or parks the rows that core `admit` must decide about; the others are claimed already. */
-export const admitRows = async (tx: Tx, rows: readonly ClaimedRow[], holder: string): Promise<Admitted> => {
+export const admitRows = async (tx: Tx, rows: readonly ClaimedRow[], holder: string): Promise<AdmitResult> => {
   const limited = rows.filter((row) => !needsNoAdmission(row))
   if (limited.length === 0) return { claimed: [...rows], hasLockedRows: false, unparked: false }
   const limits = await tryLockLimits(

@@ -12,7 +12,7 @@ import { QueueClaims } from "./claim-queues.ts"
 import { claimRoundRobin } from "./claim-round-robin.ts"
 import { type ClaimedRow, needsNoAdmission } from "./claimed-row.ts"
 
-export interface Claimed {
+export interface TurnClaims {
   gates: ClaimedRow[]
   work: ClaimedRow[]
   /** More rows can be claimed. */
@@ -23,7 +23,7 @@ export interface Claimed {
   unparked: boolean
 }
 
-export const NOTHING_CLAIMED: Claimed = { gates: [], work: [], more: false, rateWaitMs: null, unparked: false }
+export const NOTHING_CLAIMED: TurnClaims = { gates: [], work: [], more: false, rateWaitMs: null, unparked: false }
 
 /** Claims that were sent; null: not sent. */
 export interface SentClaims {
@@ -44,33 +44,33 @@ export class Claims {
 
   /** Sends the claims of these kinds. */
   send(tx: Tx, batch: Batch, kinds: { gate: boolean; work: boolean }): SentClaims {
-    const send = (claims: KindClaims, request: Batch["claim"]): Promise<ClaimReply[]> | null =>
+    const send = (claims: KindClaims, request: Batch["work"]): Promise<ClaimReply[]> | null =>
       request.maxClaims > 0 && request.lanes.length > 0 ? claims.send(tx, claimRequest(batch.holder, request)) : null
     return {
       gate: kinds.gate ? send(this.#gate, batch.gate) : null,
-      work: kinds.work && !this.byQueue ? send(this.#work, batch.claim) : null,
+      work: kinds.work && !this.byQueue ? send(this.#work, batch.work) : null,
     }
   }
 
   /** Reads the replies of `send`, and claims what they leave undecided. */
-  async complete(tx: Tx, batch: Batch, sent: SentClaims): Promise<Claimed> {
+  async complete(tx: Tx, batch: Batch, sent: SentClaims): Promise<TurnClaims> {
     const { holder } = batch
     const gate = sent.gate === null ? NONE : await this.#gate.complete(tx, await sent.gate, claimRequest(holder, batch.gate))
-    const work = sent.work === null ? NONE : await this.#work.complete(tx, await sent.work, claimRequest(holder, batch.claim))
+    const work = sent.work === null ? NONE : await this.#work.complete(tx, await sent.work, claimRequest(holder, batch.work))
     return { gates: gate.claimed, work: work.claimed, more: gate.more || work.more, rateWaitMs: null, unparked: work.unparked }
   }
 
   /** Claims what became ready after `claimed`, up to the limits of the batch. */
-  async claimRest(tx: Tx, batch: Batch, claimed: Claimed): Promise<Claimed> {
-    const { holder, gate, claim } = batch
+  async claimRest(tx: Tx, batch: Batch, claimed: TurnClaims): Promise<TurnClaims> {
+    const { holder, gate, work } = batch
     const remaining = {
       ...batch,
       gate: { ...gate, maxClaims: gate.maxClaims - claimed.gates.length },
-      claim: { ...claim, maxClaims: claim.maxClaims - claimed.work.length },
+      work: { ...work, maxClaims: work.maxClaims - claimed.work.length },
     }
     const next = await this.complete(tx, remaining, this.send(tx, remaining, { gate: true, work: true }))
-    const maxClaims = remaining.claim.maxClaims - next.work.length
-    const byQueue = this.byQueue ? await this.#queues.claim(tx, { holder, lanes: claim.lanes, maxClaims }) : null
+    const maxClaims = remaining.work.maxClaims - next.work.length
+    const byQueue = this.byQueue ? await this.#queues.claim(tx, { holder, lanes: work.lanes, maxClaims }) : null
     if (byQueue?.headIsEnough === true) this.#work.byQueue = false
     const queued = byQueue?.claimed ?? []
     return {

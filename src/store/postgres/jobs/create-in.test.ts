@@ -67,7 +67,7 @@ const create = async ({ store, client }: Pick<Opened, "store" | "client">, ...jo
 const claim = async (store: ServerStore): Promise<string[]> => {
   const holder = newHolderId(Date.now(), random.hex128())
   await store.registerHolder({ id: holder, kind: "server", name: "one", leaseMs: 60_000, process: "", runId: null })
-  const batch = { holder, changes: [], claim: { lanes: ["f:*|mail"], maxClaims: 100 }, gate: { lanes: ["g"], maxClaims: 0 } }
+  const batch = { holder, changes: [], work: { lanes: ["f:*|mail"], maxClaims: 100 }, gate: { lanes: ["g"], maxClaims: 0 } }
   const ids: string[] = []
   for (let turn = 0; turn < 3; turn++) {
     const { claims } = await store.advance(batch)

@@ -10,7 +10,7 @@ import { DEFAULT_JOB_RETRY, dependencyStatus, type JobStatus } from "../../../co
 import type { Random } from "../../../core/model/ports.ts"
 import { seededRandom } from "../../conformance/world.ts"
 import { JOB_DEFAULTS, type JobRow, type NewJob } from "../../contract/jobs.ts"
-import type { Advanced, Claim } from "../../contract/store.ts"
+import type { AdvanceResult, Claim } from "../../contract/store.ts"
 import type { ServerStore } from "../../contract/server-store.ts"
 import { Pipeline } from "../connection/pipeline.ts"
 import { openPostgres } from "../postgres.ts"
@@ -26,7 +26,7 @@ afterAll(() => database.drop())
 interface Server {
   store: ServerStore
   holder: HolderId
-  turn(changes: Change[], claim: number): Promise<Advanced>
+  turn(changes: Change[], claim: number): Promise<AdvanceResult>
 }
 
 const openServer = async (schema: string, random: Random): Promise<Server> => {
@@ -40,7 +40,7 @@ const openServer = async (schema: string, random: Random): Promise<Server> => {
     store,
     holder,
     turn: (changes, limit) =>
-      store.advance({ holder, changes, claim: { lanes: ["q:*"], maxClaims: limit }, gate: { lanes: ["g"], maxClaims: 0 } }),
+      store.advance({ holder, changes, work: { lanes: ["q:*"], maxClaims: limit }, gate: { lanes: ["g"], maxClaims: 0 } }),
   }
 }
 
@@ -288,15 +288,15 @@ describe("round trips of jobs", () => {
   it("are two for a creation, and two for a turn that completes jobs of functions and claims the next", async () => {
     const random = seededRandom(9)
     const { store, holder } = await openServer(`jobs ${++schemas}`, random)
-    const turn = (changes: Change[]): Promise<Advanced> =>
-      store.advance({ holder, changes, claim: { lanes: ["f:*|f"], maxClaims: 1 }, gate: { lanes: ["g"], maxClaims: 0 } })
+    const turn = (changes: Change[]): Promise<AdvanceResult> =>
+      store.advance({ holder, changes, work: { lanes: ["f:*|f"], maxClaims: 1 }, gate: { lanes: ["g"], maxClaims: 0 } })
     const job = (): NewJob => newJob(random, { task: { executor: "function", function: "f" } })
     expect(await roundTripsOf(() => store.createJobs([job(), job(), job()]))).toEqual([
       ["begin", "queues_announce_writes", "jobs_insert"],
       ["events_append", "notify", "commit"],
     ])
     const { claims } = await turn([])
-    let next: Advanced["claims"] = []
+    let next: AdvanceResult["claims"] = []
     expect(await roundTripsOf(async () => (next = (await turn([finish(claims[0]!, "success")])).claims))).toEqual([
       [
         "begin",
@@ -316,7 +316,7 @@ describe("round trips of jobs", () => {
     const random = seededRandom(10)
     const { store, turn } = await openServer(`jobs ${++schemas}`, random)
     await turn([], 1)
-    let claims: Advanced["claims"] = []
+    let claims: AdvanceResult["claims"] = []
     const createAndClaim = (jobs: number) => async (): Promise<void> => {
       const creating = store.createJobs(Array.from({ length: jobs }, () => newJob(random)))
       claims = (await turn([], 1)).claims

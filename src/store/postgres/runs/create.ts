@@ -89,9 +89,9 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
   return results
 }
 
-type Planned = { run: NewRun; priority: number; mustWait: boolean } & ReturnType<typeof planRun>
+type RunPlan = { run: NewRun; priority: number; mustWait: boolean } & ReturnType<typeof planRun>
 
-const planRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<Planned[]> => {
+const planRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<RunPlan[]> => {
   await tx.workflows.load(runs.map((run) => run.versionId))
   return runs.map((run) => {
     const compiled = tx.workflows.getLoaded(run.versionId)
@@ -105,7 +105,7 @@ const planRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<Planned[]> => 
  * Inserts the rows and notifications of started runs. Runs with the same rows share a statement. Sends its statements before it
  * returns.
  */
-const insertRowsOf = async (tx: Tx, immediate: readonly Planned[], seqs: ReadonlyMap<string, number>): Promise<void> => {
+const insertRowsOf = async (tx: Tx, immediate: readonly RunPlan[], seqs: ReadonlyMap<string, number>): Promise<void> => {
   const sameRows = Map.groupBy(immediate, ({ run, priority }) => `${run.versionId}/${priority}/${run.private}`)
   const inserted = [...sameRows.values()].map((plans) => {
     const members = plans.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id, rootRunId: run.parent?.rootRunId ?? null }))
@@ -125,7 +125,7 @@ const createdEvents = (created: readonly RunRow[], started: readonly { id: RunId
   ]
 }
 
-const insertRuns = (tx: SqlRunner, planned: readonly Planned[]): Promise<{ seq: number; id: string }[]> =>
+const insertRuns = (tx: SqlRunner, planned: readonly RunPlan[]): Promise<{ seq: number; id: string }[]> =>
   tx.run(INSERT, {
     ids: planned.map(({ run }) => run.id),
     workflowIds: planned.map(({ run }) => run.workflowId),

@@ -20,7 +20,7 @@ import {
   overrideTarget,
   recomputeRunStatus,
 } from "../../../core/rules/runs/overrides.ts"
-import type { Advanced, RowKind, StoreEvent } from "../../contract/store.ts"
+import type { AdvanceResult, RowKind, StoreEvent } from "../../contract/store.ts"
 import { startPendingRuns, closeRuns, NOTHING_CLOSED } from "../advance/close-runs.ts"
 import { emitClosed } from "../advance/events.ts"
 import { FreedSlots } from "../claim/limits.ts"
@@ -34,7 +34,7 @@ type Override = Parameters<StatsStore["overrideOutcome"]>[0]
 
 interface Overridden {
   result: Awaited<ReturnType<StatsStore["overrideOutcome"]>>
-  closed: Advanced["closed"]
+  closed: AdvanceResult["closed"]
 }
 
 const RUN = statement(

@@ -53,7 +53,7 @@ const statementsOf = async (database: TestDatabase): Promise<Sent> => {
   const id = newRunId(Date.now(), random.hex128())
   await store.createRuns([{ ...run, id, idempotencyKey: null, private: false, workingDir: null }])
   const turn = (changes: Parameters<typeof store.advance>[0]["changes"]) =>
-    store.advance({ holder, changes, claim: { lanes: [WORK], maxClaims: 10 }, gate: { lanes: ["g"], maxClaims: 10 } })
+    store.advance({ holder, changes, work: { lanes: [WORK], maxClaims: 10 }, gate: { lanes: ["g"], maxClaims: 10 } })
   const [first, second] = (await turn([])).claims
   const result = { startedAt: 1, finishedAt: 2 }
   const job = { name: "n", queue: "default", payload: null, priority: 5, dependencies: [], retryPolicy: DEFAULT_JOB_RETRY }
@@ -232,7 +232,7 @@ it("a connection discards its plans after 16 and 64 transactions, and after a wh
   onTestFinished(() => add.mockRestore())
   const turns: number[] = []
   for (let turn = 0; turn < 80; turn++) {
-    await store.advance({ holder: newHolderId(1, "0".repeat(32)), changes: [], claim: NOTHING, gate: NOTHING })
+    await store.advance({ holder: newHolderId(1, "0".repeat(32)), changes: [], work: NOTHING, gate: NOTHING })
     if (add.mock.calls.some(([statement]) => statement.name === "discard_plans")) turns.push(turn)
     add.mockClear()
   }
@@ -240,7 +240,7 @@ it("a connection discards its plans after 16 and 64 transactions, and after a wh
   const now = performance.now()
   vi.spyOn(performance, "now").mockReturnValue(now + 20_000)
   onTestFinished(() => void vi.restoreAllMocks())
-  await store.advance({ holder: newHolderId(1, "0".repeat(32)), changes: [], claim: NOTHING, gate: NOTHING })
+  await store.advance({ holder: newHolderId(1, "0".repeat(32)), changes: [], work: NOTHING, gate: NOTHING })
   expect(add.mock.calls.some(([statement]) => statement.name === "discard_plans")).toBe(true)
 })
 
@@ -257,7 +257,7 @@ it("a connection discards the plans of an empty table when the table has grown",
   await store.registerHolder({ id: holder, kind: "server", name: "one", leaseMs: 60_000, process: "", runId: null })
   const client = await connect(database)
   await client.query("VACUUM ork.tasks")
-  const turn = () => store.advance({ holder, changes: [], claim: { lanes: [WORK], maxClaims: 1 }, gate: NOTHING })
+  const turn = () => store.advance({ holder, changes: [], work: { lanes: [WORK], maxClaims: 1 }, gate: NOTHING })
   for (let idle = 0; idle < 16; idle++) await turn()
   const compiled = workflow(Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`t${i}`, {}])))
   const { workflowId, versionId } = await store.putWorkflow({ compiled, hash: "1", source: "", deploy: true })
@@ -299,7 +299,7 @@ it.each([
   const open = vi.spyOn(Connection, "open")
   onTestFinished(() => open.mockRestore())
   const claim = { lanes: [WORK], maxClaims: 100 }
-  expect((await store.advance({ holder, changes: [], claim, gate: NOTHING })).claims).toHaveLength(tasks)
+  expect((await store.advance({ holder, changes: [], work: claim, gate: NOTHING })).claims).toHaveLength(tasks)
   expect(open).toHaveBeenCalledTimes(1 + others)
   const planned = () => add.mock.calls.filter(([{ name }]) => name === "finish_successes").length
   await vi.waitFor(() => expect(planned()).toBe(others))

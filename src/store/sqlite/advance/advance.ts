@@ -3,7 +3,7 @@
 import type { Change, Fence } from "../../../core/model/change.ts"
 import { FUNCTION_EXECUTOR } from "../../../core/model/function.ts"
 import { soonest } from "../../../core/time/soonest.ts"
-import type { Advanced, Batch } from "../../contract/store.ts"
+import type { AdvanceResult, Batch } from "../../contract/store.ts"
 import { resumedShare } from "../../shared/bounds.ts"
 import { cancellingRuns, cancellingRunsOf, cancelPending } from "./cancel-pending.ts"
 import { appendAudit } from "../admin/keys.ts"
@@ -58,7 +58,7 @@ const fireTimers = (tx: Tx, effects: BatchEffects): boolean => {
   return makeDueReady(tx)
 }
 
-export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
+export const advance = (tx: Tx, batch: Batch, cursors: Cursors): AdvanceResult => {
   const effects = new BatchEffects(tx)
   const moreDue = isTimerDue(tx) && fireTimers(tx, effects)
   const rejected = applyChanges(tx, effects, batch.changes)
@@ -75,7 +75,7 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   effects.unpark()
 
   const claimer = claimerOf(tx, batch.holder)
-  const { claim, gate } = batch
+  const { work: claim, gate } = batch
   // Before the claims of the gate: some of the unblocked rows go to the gate.
   const claimedOnUnblock = unblockAndClaim(tx, claimer, claim, rowsToUnblock)
   const resumed = claimResumed(tx, claimer, { lanes: gate.lanes, maxClaims: resumedShare(gate.maxClaims) })
@@ -88,7 +88,7 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   return {
     rejected,
     claims: toClaims(tx, dispatched),
-    gates: [...resumed.claims, ...gates.claims],
+    gateClaims: [...resumed.claims, ...gates.claims],
     cancelling: cancellingRunsOf(tx, batch.holder, cancelling, closed),
     stopRequests: stopRequestsOf(tx, claimer),
     closed,

@@ -8,7 +8,7 @@ import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { IS_AFFECTED_BY_CANCEL } from "../../shared/cancellable.ts"
 import { cancelEffect } from "../../../core/rules/changes/cancel-effect.ts"
 import { timedOut } from "../../../core/rules/messages.ts"
-import type { Advanced, CancelReason, RowKind } from "../../contract/store.ts"
+import type { AdvanceResult, CancelReason, RowKind } from "../../contract/store.ts"
 import { emitTask } from "./events.ts"
 import { limitIds } from "../connection/limit-column.ts"
 import { addTaskNotifications } from "./notify-task.ts"
@@ -148,8 +148,8 @@ export const cancellingRunsOf = (
   tx: Tx,
   holder: HolderId,
   runs: readonly CancellingRun[],
-  closed: Advanced["closed"],
-): Advanced["cancelling"] =>
+  closed: AdvanceResult["closed"],
+): AdvanceResult["cancelling"] =>
   runs
     .filter(({ seq }) => !closed.some(({ runSeq }) => runSeq === seq) && tx.db.get(HAS_IN_FLIGHT, seq, holder) !== undefined)
     .map(({ seq, reason }) => ({ runSeq: seq, reason }))

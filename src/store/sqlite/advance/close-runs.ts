@@ -7,7 +7,7 @@ import { hookRows } from "../../../core/rules/runs/new-rows.ts"
 import { taskFailed } from "../../../core/rules/messages.ts"
 import type { RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { MAX_STARTS } from "../../shared/bounds.ts"
-import type { Advanced, CancelReason } from "../../contract/store.ts"
+import type { AdvanceResult, CancelReason } from "../../contract/store.ts"
 import type { CancellingRun } from "./cancel-pending.ts"
 import { emitRun } from "./events.ts"
 import { addNotifications } from "../admin/notifications.ts"
@@ -20,7 +20,7 @@ import { requestResume } from "./request-resume.ts"
 const CLOSABLE = "SELECT seq FROM runs INDEXED BY runs_closable WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
 
 /** Closes finished runs, and cancelled runs that were never started. */
-export const closeRuns = (tx: Tx, cancelling: readonly CancellingRun[]): Advanced["closed"] => {
+export const closeRuns = (tx: Tx, cancelling: readonly CancellingRun[]): AdvanceResult["closed"] => {
   const done = tx.db.all<[number]>(CLOSABLE).map(([seq]) => seq)
   const neverStarted = cancelling.flatMap(({ seq, isRunning }) => (isRunning ? [] : [seq]))
   if (done.length + neverStarted.length === 0) return []
@@ -40,7 +40,7 @@ const CLOSE = `
 UPDATE runs SET status = ?, finished_at = ?, error = ?, hooks_pending = ?, cancelling = NULL, paused = 0, timeout_at = NULL, retry_plan = NULL
 WHERE seq = ?`
 
-const closeRun = (tx: Tx, seq: number): Advanced["closed"][number] => {
+const closeRun = (tx: Tx, seq: number): AdvanceResult["closed"][number] => {
   const run = tx.runs.get(seq)
   const workflow = tx.workflows.get(run.versionId)
   const [cancelling, failed, runError, parent] = tx.db.get<[CancelReason | null, number, string | null, number | null]>(
