@@ -81,7 +81,7 @@ const setup = async () => {
     const store = await openSqlite({ ...options, isDead: ({ process }) => dead.has(process) })
     await store.migrate()
     stores.push(store)
-    return Object.assign(store, { leases: true })
+    return Object.assign(store, { usesLeases: true })
   }
   const serve = async (name: string, remoteConcurrency = 100) => {
     const store = await open()

@@ -168,7 +168,7 @@ describe("an engine that cannot start", () => {
       stop: () => Promise.resolve(void calls.push("stop")),
       launch: () => Promise.reject(new Error("nothing is launched")),
     }
-    const broken = { ...store, secret: () => Promise.reject(new Error("no such table")) }
+    const broken = { ...store, getSecret: () => Promise.reject(new Error("no such table")) }
     await expect(setup({}, { store: broken, executors: new Map([["process", executor]]) })).rejects.toThrow("no such table")
     expect(calls).toEqual(["start", "stop"])
   })
