@@ -60,7 +60,7 @@ export const groupTests = (open: Open): void => {
       const run = await world.start(flow)
       expect(run.tasks.pending).toBe(1)
       const [gate] = await world.gate()
-      expect(gate).toMatchObject({ kind: "group", count: null, childrenCreated: 0 })
+      expect(gate).toMatchObject({ kind: "group", instanceCount: null, childrenCreated: 0 })
       const { events } = await world.turn({ changes: openChunks(flow, gate!) })
       expect(events).toMatchObject([{ task: "g", status: "running" }])
       expect(events[0]!.total).toBeUndefined()
@@ -73,7 +73,7 @@ export const groupTests = (open: Open): void => {
       await world.turn({ changes: [world.ended(b!)] })
       expect(await world.claim()).toEqual([])
       const [gather] = await world.gate()
-      expect(gather).toMatchObject({ kind: "group", count: 2, childrenCreated: 2, childrenFailed: 0 })
+      expect(gather).toMatchObject({ kind: "group", instanceCount: 2, childrenCreated: 2, childrenFailed: 0 })
       await world.turn({ changes: [gathered(gather!)] })
       expect(names(world, await world.claim())).toEqual(["after"])
     })
@@ -114,7 +114,7 @@ export const groupTests = (open: Open): void => {
       const leaves = await world.claim()
       expect(leaves.map(({ path, instanceCount }) => [path, instanceCount])).toHaveLength(8)
       const last = leaves.find(({ path }) => path === "1.0.1")!
-      expect(last).toMatchObject({ count: 2, item: "b" })
+      expect(last).toMatchObject({ instanceCount: 2, item: "b" })
       expect([...last.reads.values()].map(({ output }) => output)).toEqual([{ inline: "outside" }, { inline: "near 1" }])
     })
 
@@ -127,7 +127,7 @@ export const groupTests = (open: Open): void => {
       await world.turn({ changes: [chunks[0]!, { ...fence(gate!), kind: "release" }] })
       for (const early of await world.claim()) await world.turn({ changes: [world.ended(early)] })
       const [again] = await world.gate()
-      expect(again).toMatchObject({ childrenCreated: 2, count: 4 })
+      expect(again).toMatchObject({ childrenCreated: 2, instanceCount: 4 })
       const { rejected } = await world.turn({ changes: [{ ...chunks[0]!, ...fence(again!) }] })
       expect(rejected).toHaveLength(1)
       await world.turn({ changes: [{ ...fence(again!), kind: "release" }] })
@@ -136,7 +136,7 @@ export const groupTests = (open: Open): void => {
       for (let claims = await world.claim(); claims.length > 0; claims = await world.claim())
         await world.turn({ changes: claims.map((claim) => world.ended(claim)) })
       expect((await world.run(run.id)).tasks).toMatchObject({ success: 4, pending: 0 })
-      expect(await world.gate()).toMatchObject([{ kind: "group", childrenCreated: 4, count: 4 }])
+      expect(await world.gate()).toMatchObject([{ kind: "group", childrenCreated: 4, instanceCount: 4 }])
     })
 
     it("uses a slot of its limit from its opening until its finish", async () => {

@@ -152,7 +152,7 @@ export const statsTests = (open: Open<Store & StatsStore>): void => {
       await mark(world, run.id, "each", "success", "0")
       await mark(world, run.id, "each", "success", "1")
       const [gather] = await world.gate()
-      expect(gather).toMatchObject({ kind: "fan", childrenFailed: 0, count: 2 })
+      expect(gather).toMatchObject({ kind: "fan", childrenFailed: 0, instanceCount: 2 })
       expect((await world.run(run.id)).tasks).toMatchObject({ success: 2, failed: 0 })
     })
 

@@ -143,7 +143,7 @@ export const cancelTests = (open: Open): void => {
       await world.store.reapHolders(10)
       await world.turn({ claim: 9, gate: 9 })
       const { gateClaims: gates } = await world.turn({ changes: [world.ended(claims[0]!, "cancelled")], gate: 9 })
-      expect(gates[0]).toMatchObject({ childrenCreated: 2, count: 4, childrenPending: 0, childrenFailed: 2 })
+      expect(gates[0]).toMatchObject({ childrenCreated: 2, instanceCount: 4, childrenPending: 0, childrenFailed: 2 })
       const gather: Change = { ...fence(gates[0]!), kind: "gather", status: "cancelled", output: { inline: [null, null] } }
       expect((await world.turn({ changes: [gather] })).closed).toHaveLength(1)
       expect((await world.run(run.id)).tasks).toMatchObject({ cancelled: 2, pending: 0 })

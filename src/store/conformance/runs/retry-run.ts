@@ -303,7 +303,7 @@ export const retryRunTests = (open: Open): void => {
       const [again] = await world.claim()
       expect(names(world, [again!])).toEqual(["each[1]"])
       const [rest] = await world.gate()
-      expect(rest).toMatchObject({ kind: "fan", childrenCreated: 2, count: 4, childrenPending: 3 })
+      expect(rest).toMatchObject({ kind: "fan", childrenCreated: 2, instanceCount: 4, childrenPending: 3 })
       await world.turn({ changes: [{ ...part, ...fence(rest!), items: ["c", "d"], offset: 2 } as Change] })
       const left = await world.claim()
       expect(left.map(({ path, item, instanceCount }) => [path, item, instanceCount])).toEqual([
@@ -337,7 +337,7 @@ export const retryRunTests = (open: Open): void => {
       const [claim] = await world.claim()
       expect(claim).toMatchObject({ path: "0", attempt: 2 })
       const { gateClaims: gates } = await world.turn({ changes: [world.ended(claim!)], claim: 9, gate: 9 })
-      expect(gates[0]).toMatchObject({ kind: "fan", count: 4, childrenCreated: 4, childrenFailed: 1 })
+      expect(gates[0]).toMatchObject({ kind: "fan", instanceCount: 4, childrenCreated: 4, childrenFailed: 1 })
     })
 
     it("from the fan-out expands it again: instances keep their attempt numbers, and those beyond the new list are removed", async () => {
@@ -345,7 +345,7 @@ export const retryRunTests = (open: Open): void => {
       const run = await fanned(world, 5, [])
       expect(await retry(world, run, { from: "each" })).toBe(true)
       const [gate] = await world.gate()
-      expect(gate).toMatchObject({ childrenCreated: 0, count: null })
+      expect(gate).toMatchObject({ childrenCreated: 0, instanceCount: null })
       await world.turn({ changes: [expandAll(gate!, ["new 0", "new 1", "new 2"])] })
       expect((await world.run(run.id)).tasks).toMatchObject({ pending: 4, success: 0 })
       const listed = await world.store.listTasks({ runId: run.id, name: "each", limit: 99 })
@@ -397,7 +397,7 @@ export const retryRunTests = (open: Open): void => {
       const run = await fanned(world, 2, [])
       const lanes = { lane: "g", instanceLane: WORK, upstreamPending: 0, upstream: { failed: 0, unmet: 0, waived: 0 } }
       expect(await world.store.retryRun(run.id, { rows: [{ node: 0, path: "", extent: "failed", ...lanes }] })).toBe(true)
-      expect(await world.gate()).toMatchObject([{ kind: "fan", childrenCreated: 0, count: null }])
+      expect(await world.gate()).toMatchObject([{ kind: "fan", childrenCreated: 0, instanceCount: null }])
     })
   })
 }

@@ -41,7 +41,7 @@ export const fanOutTests = (open: Open): void => {
       expect(await container(world)).toMatchObject({
         kind: "fan",
         path: "",
-        count: null,
+        instanceCount: null,
         childrenCreated: 0,
         childrenFailed: 0,
       })
@@ -87,7 +87,7 @@ export const fanOutTests = (open: Open): void => {
       expect([...most.gateClaims, ...most.claims]).toEqual([])
       const last = await world.turn({ changes: [world.ended(claims[0]!, "failed")], gate: 9, claim: 9 })
       expect(last.claims).toEqual([])
-      expect(last.gateClaims[0]).toMatchObject({ kind: "fan", count: 3, childrenCreated: 3, childrenFailed: 1 })
+      expect(last.gateClaims[0]).toMatchObject({ kind: "fan", instanceCount: 3, childrenCreated: 3, childrenFailed: 1 })
       const end = await world.turn({ changes: [gather(last.gateClaims[0]!, "success", [null, 2, 3])], claim: 9 })
       expect(end.events[0]).toMatchObject({ task: "each", path: "", status: "success", at: iso(BEGIN) })
       expect(end.claims[0]!.reads.get(0)).toEqual({ status: "success", output: { inline: [null, 2, 3] } })
@@ -184,7 +184,7 @@ export const fanOutTests = (open: Open): void => {
       const rest = await world.turn({ changes: [chunk(gate, 5, 2, [2, 3]), chunk(gate, 5, 4, [4])], claim: 9, gate: 9 })
       expect(names(world, rest.claims)).toEqual(["each[2]", "each[3]", "each[4]"])
       const done = await world.turn({ changes: rest.claims.map((claim) => world.ended(claim)), gate: 9 })
-      expect(done.gateClaims[0]).toMatchObject({ childrenCreated: 5, count: 5, childrenFailed: 0 })
+      expect(done.gateClaims[0]).toMatchObject({ childrenCreated: 5, instanceCount: 5, childrenFailed: 0 })
     })
 
     it("applies each chunk once and in order", async () => {
@@ -208,7 +208,7 @@ export const fanOutTests = (open: Open): void => {
       await world.die(other)
       expect(await world.store.reapHolders(10)).toEqual([])
       const [gate] = await world.gate()
-      expect(gate).toMatchObject({ row: old!.row, childrenCreated: 2, count: 4 })
+      expect(gate).toMatchObject({ row: old!.row, childrenCreated: 2, instanceCount: 4 })
       expect((await world.turn({ changes: [chunk(old!, 4, 2, [2, 3])] })).rejected).toEqual([fence(old!)])
       await world.turn({ changes: [chunk(gate!, 4, 2, [2, 3])] })
       expect(names(world, await world.claim())).toEqual(["each[0]", "each[1]", "each[2]", "each[3]"])
