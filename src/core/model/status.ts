@@ -1,5 +1,6 @@
 // Statuses of runs, tasks and attempts, and which of them are final. Drawn in docs/architecture.md.
 
+// The event log stores indexes in the lists of statuses of runs and tasks: they are append-only.
 export const RUN_STATUSES = ["pending", "running", "success", "failed", "cancelled"] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]
 

@@ -81,7 +81,7 @@ export interface Store {
    * run is a durable function, which is cancelled only while it runs: returns false when it is suspended or about to be resumed.
    */
   requestCancel(runId: RunId, reason: CancelReason, options?: { inFlight?: boolean }): Promise<boolean>
-  /** Pauses or continues a run: ready rows are parked or unparked. Returns false when the run is closed. */
+  /** Pauses or continues a run. Claims park the rows of a paused run that they meet; continuing unparks them. Returns false when it is closed. */
   setPaused(runId: RunId, paused: boolean): Promise<boolean>
   /** Resets rows of a closed run by a plan of core/rules/runs/retry-plan.ts and reopens it. Returns false when it is not closed. */
   retryRun(runId: RunId, plan: RetryReset): Promise<boolean>

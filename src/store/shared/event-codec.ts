@@ -17,6 +17,7 @@ export interface EncodedEvents {
 }
 
 const DISPATCHED = TASK_STATUSES.indexOf("dispatched")
+/** Stored, as are the indexes in the lists of statuses: both are append-only. `enqueue_new` of Postgres writes them by hand (010-transactions.ts). */
 const KIND = { run: 0, task: 1, job: 2 } as const satisfies Record<StoreEvent["type"], number>
 
 /** Status: index in the statuses of its kind. 0: no error, -1: no total. `at` null: the instant of the batch. */

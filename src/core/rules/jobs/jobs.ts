@@ -4,6 +4,7 @@
 
 import type { RetryPolicy } from "../../model/workflow.ts"
 
+/** The event log stores indexes in this list: it is append-only. */
 export const JOB_STATUSES = ["PENDING", "READY", "RUNNING", "COMPLETED", "FAILED", "BLOCKED"] as const
 export type JobStatus = (typeof JOB_STATUSES)[number]
 
