@@ -308,7 +308,7 @@ export class Ork implements Orkable {
   async #checkIsSchedule(name: string): Promise<void> {
     const { store } = this.#parts
     const found = await store.getWorkflow(name)
-    if (found === null || (await store.compiled(found.versionId)).schedules.length > 0) return
+    if (found === null || (await store.getVersion(found.versionId)).schedules.length > 0) return
     throw new ConflictError(`${name} is the name of a workflow; give its schedule another name, such as ${name}-daily`)
   }
 
