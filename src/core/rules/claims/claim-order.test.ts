@@ -21,12 +21,12 @@ describe("the claim order", () => {
 describe("a row that becomes ready", () => {
   it.each([
     [{}, false],
-    [{ row: 99 }, true],
-    [{ runSeq: 9, row: 200 }, true],
-    [{ runSeq: 11, row: 1 }, false],
+    [{ rowId: 99 }, true],
+    [{ runSeq: 9, rowId: 200 }, true],
+    [{ runSeq: 11, rowId: 1 }, false],
     [{ priority: 6, workflowId: 2 }, true],
-    [{ priority: 4, row: 1 }, false],
-    [{ workflowId: 2, row: 1 }, false],
+    [{ priority: 4, rowId: 1 }, false],
+    [{ workflowId: 2, rowId: 1 }, false],
     [{ lane: "p", priority: 9 }, false],
   ])("that differs from the head of the queue by %j precedes it: %s", (difference, expected) => {
     expect(precedesReady({ ...head, ...difference }, head)).toBe(expected)
