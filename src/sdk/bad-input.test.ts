@@ -6,7 +6,15 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { expect, it, onTestFinished, vi } from "vitest"
 import { signal, task, workflow } from "./definitions.ts"
-import { ConflictError, NewerDatabaseError, NotFoundError, NotJsonError, OrkError, StoppedError } from "./errors.ts"
+import {
+  ConflictError,
+  NewerDatabaseError,
+  NotFoundError,
+  NotJsonError,
+  OrkError,
+  StoppedError,
+  TaskFailedError,
+} from "./errors.ts"
 import { Ork } from "./ork.ts"
 import type { EnqueueOptions } from "./orkable.ts"
 import { testOrk } from "./test.ts"
@@ -153,7 +161,9 @@ it("a result of a step that is not JSON fails the step at once, and the function
       tries++
       return 1n as unknown as number
     }
-    return await step.run("count", count).catch((error: unknown) => error instanceof NotJsonError)
+    return await step
+      .run("count", count)
+      .catch((error: unknown) => error instanceof TaskFailedError && error.message.includes("is not JSON"))
   })
   await using ork = await testOrk({ run: [flow] })
   const run = await ork.enqueue(flow, {})

@@ -103,6 +103,13 @@ export const openKit = async (options: KitOptions): Promise<TestOrk> => {
 
 const SILENT: Logger = { info: () => {}, warn: () => {}, error: () => {} }
 
+interface RunningEngine {
+  ork: Ork
+  kill: () => void
+  killed: Promise<"killed">
+  process: string
+}
+
 class TestKit implements TestOrk {
   readonly #options: KitOptions
   readonly #clock: VirtualClock
@@ -112,7 +119,7 @@ class TestKit implements TestOrk {
   readonly #mocks = new Map<string, MockFunction>()
   #store: ServerStore | null = null
   /** The engine that runs now, with the switch that kills it. */
-  #engine: { ork: Ork; kill: () => void; killed: Promise<"killed">; process: string } | null = null
+  #engine: RunningEngine | null = null
   #engines = 0
   readonly #dead = new Set<string>()
 
@@ -172,9 +179,13 @@ class TestKit implements TestOrk {
     return name === undefined ? this.#options.otherwise?.(names) : this.#mocks.get(name)
   }
 
-  get #ork(): Ork {
+  get #running(): RunningEngine {
     if (this.#engine === null) throw new Error("this testOrk was stopped")
-    return this.#engine.ork
+    return this.#engine
+  }
+
+  get #ork(): Ork {
+    return this.#running.ork
   }
 
   now(): Date {
@@ -186,7 +197,7 @@ class TestKit implements TestOrk {
   }
 
   async crash(): Promise<void> {
-    const { kill, process } = this.#engine!
+    const { kill, process } = this.#running
     kill()
     this.#dead.add(process)
     await this.#startEngine()
@@ -278,10 +289,17 @@ class TestKit implements TestOrk {
     const current = async (): Promise<Work<Output>> => (await this.#ork.get(work.id)) as Work<Output>
     return {
       ...work,
-      result: async (options) => await (await current()).result(options),
+      result: async (options) => {
+        for (;;) {
+          const result = current().then(async (found) => ({ value: await found.result(options) }))
+          const ended = await Promise.race([result, this.#running.killed])
+          if (ended !== "killed") return ended.value
+          await this.#clock.settle()
+        }
+      },
       cancel: async () => await (await current()).cancel(),
       retry: async (options) => await (await current()).retry(options),
-      refresh: async () => this.#survivingCrash(await current()),
+      refresh: async () => this.#survivingCrash({ ...(await current()), created: work.created }),
     }
   }
 

@@ -184,7 +184,10 @@ export class Activation implements StepTools {
           const { terminal, retryAfterMs } = markOf(error)
           const failures = step.failures + 1
           const isFault = error instanceof NotJsonError || error instanceof NonDeterminismError
-          if (terminal === true || isFault || failures >= policy.maxAttempts) return await this.#records.fail(step, error)
+          if (terminal === true || isFault || failures >= policy.maxAttempts) {
+            this.log.error(error)
+            throw await this.#fail(step, messageOf(error))
+          }
           const delayMs = retryAfterMs ?? retryDelayMs(policy, failures, this.#ports.random.next())
           step = { ...step, failures, error: messageOf(error), details: { until: this.#ports.clock.now() + delayMs } }
           await this.#records.record(step)
@@ -286,7 +289,7 @@ export class Activation implements StepTools {
           await this.#ports.startChild(child, target, input)
           return { pending: { message: `waits for ${name}`, until: null, child } }
         }
-        if ("error" in end) return await this.#records.fail(step, new TaskFailedError(definition.name, child.id, end.error))
+        if ("error" in end) throw await this.#fail({ ...step, details: { ...child } }, end.error)
         return await this.#records.succeed(
           step,
           (end.output === null ? null : await this.#ports.readOutput(end.output)) as Out & Json,
@@ -316,11 +319,27 @@ export class Activation implements StepTools {
   }
 
   /** Returns the result of a step that has ended, or throws its error; null: it has not ended. */
-  async #ended({ name, state, output, error }: Step): Promise<{ value: Json } | null> {
-    if (state === "failed") throw new TaskFailedError(`step ${name} of`, this.id, error ?? "no reason is known")
+  async #ended(step: Step): Promise<{ value: Json } | null> {
+    const { state, output } = step
+    if (state === "failed") throw this.#failure(step)
     if (state !== "success") return null
     if (output === null) return { value: null }
     return { value: await this.#whileActive(async () => await this.#ports.readOutput(output)) }
+  }
+
+  /** Records a failure, and returns the error that the function gets, now and when it runs again. */
+  async #fail(step: Step, reason: string): Promise<TaskFailedError> {
+    const failed: Step = { ...step, state: "failed", failures: step.failures + 1, error: reason }
+    await this.#records.record({ ...failed, finishedAt: iso(this.#ports.clock.now()) })
+    return this.#failure(failed)
+  }
+
+  #failure({ name, details, error }: Step): TaskFailedError {
+    const reason = error ?? "no reason is known"
+    const child = childOf(details)
+    return child === null
+      ? new TaskFailedError(`step ${name} of`, this.id, reason)
+      : new TaskFailedError(name, child.id, reason)
   }
 
   /** Records the values and patches that no later step has taken along, at the end of the function. */

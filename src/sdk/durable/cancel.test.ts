@@ -275,6 +275,8 @@ describe("a function that is cancelled", () => {
     const run = await ork.enqueue(flow, {})
     await ork.advance("1m")
     await cancelled(ork, run)
-    expect(await ork.tasks(run)).toMatchObject([{ status: "cancelled", error: "cancelled; then no such order" }])
+    expect(await ork.tasks(run)).toMatchObject([
+      { status: "cancelled", error: `cancelled; then step release of ${run.id} failed: no such order` },
+    ])
   })
 })

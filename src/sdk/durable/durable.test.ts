@@ -136,6 +136,38 @@ describe("a durable function", () => {
     expect(tries).toBe(2)
   })
 
+  it("gets the same error of a step, and of what it has called, when it runs again", async () => {
+    const seen: unknown[][] = []
+    const fails = task("fails", { retry: { attempts: 1 } }, () => {
+      throw new RangeError("no paper")
+    })
+    const flow = workflow("flow", {}, async (_, step) => {
+      const failing = [
+        () => step.run("print", () => Promise.reject(new RangeError("no ink")), { retry: { attempts: 1 } }),
+        () => step.tx("book", () => Promise.reject(new RangeError("no ledger")), { retry: { attempts: 1 } }),
+        () => step.call(fails, {}),
+      ]
+      const errors: unknown[] = []
+      for (const fail of failing) await fail().catch((error: Error) => errors.push(error.name, error.message))
+      seen.push(errors)
+      await step.sleep("a while", "1d")
+    })
+    await using ork = await testOrk({ run: [flow, fails] })
+    const run = await ork.enqueue(flow, {})
+    await ork.advance("2d")
+    await run.result()
+    expect(seen).toHaveLength(2)
+    expect(seen[1]).toEqual(seen[0])
+    expect(seen[0]).toEqual([
+      "TaskFailedError",
+      `step print of ${run.id} failed: no ink`,
+      "TaskFailedError",
+      `step book of ${run.id} failed: no ledger`,
+      "TaskFailedError",
+      expect.stringMatching(/^fails \S+ failed: no paper$/),
+    ])
+  })
+
   it("fails when it uses one name for steps of two kinds", async () => {
     const flow = workflow("flow", {}, async (_, step) => {
       await step.run("pay", () => 1)

@@ -81,7 +81,7 @@ describe("a durable function", () => {
       await using ork = await openKit({ run: [flow] })
       const run = await ork.enqueue(flow, {})
       await ork.advance("10m")
-      expect(await run.result({ timeout: 1 })).toBe("StoreUnavailable")
+      expect(await run.result({ timeout: 1 })).toBe("TaskFailedError")
       expect(tries).toEqual([1, 2, 3])
     },
   )

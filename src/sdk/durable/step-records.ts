@@ -1,7 +1,6 @@
 // Records of the steps of one activation: finds the record of each step that the code reaches, and commits new ones. Some records wait for
 // the next commit, so that a value or a patch costs none of its own.
 
-import { messageOf } from "../../core/values/error-message.ts"
 import type { Json } from "../../core/values/json.ts"
 import { type Clock, iso } from "../../core/model/ports.ts"
 import type { Output } from "../../core/model/change.ts"
@@ -104,13 +103,6 @@ export class StepRecords {
   /** Records a success with the next commit: nothing that depends on it is committed before. */
   succeedLater(step: Step, value: Json): void {
     this.#pending.push(this.#finished(step, { inline: value }))
-  }
-
-  /** Records a failure, and throws the error. */
-  async fail(step: Step, error: unknown): Promise<never> {
-    const finishedAt = iso(this.#ports.clock.now())
-    await this.record({ ...step, state: "failed", failures: step.failures + 1, error: messageOf(error), finishedAt })
-    throw error
   }
 
   /** Records a step, together with the steps that wait for a commit. */

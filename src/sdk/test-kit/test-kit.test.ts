@@ -43,6 +43,19 @@ describe("testOrk", () => {
     await cancelled
   })
 
+  it("passes on a result that is awaited over crashes", async () => {
+    await using ork = await testOrk({ run: [parent, child] })
+    const run = await ork.enqueue(parent, {})
+    const result = run.result()
+    await ork.advance("1d")
+    await ork.crash()
+    await ork.crash()
+    await ork.advance("10d")
+    expect(await result).toBe("slept")
+    await ork.stop()
+    await expect(ork.crash()).rejects.toThrow("this testOrk was stopped")
+  })
+
   it("replaces durable functions by definition, and tasks by name", async () => {
     await using ork = await testOrk({ run: [parent, child, flaky] })
     const children = ork.mock(child, () => "mocked")
