@@ -88,4 +88,16 @@ export const FUNCTION_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/sdk/durable/interruption.test.ts"] },
   },
+  {
+    name: "function-cancels-one-branch",
+    bug: "A cancel rejects the next step of one of several branches only; the others run theirs.",
+    edits: [
+      {
+        file: "src/sdk/durable/activation.ts",
+        find: "    await new Promise((resolve) => setImmediate(resolve))\n",
+        replace: "",
+      },
+    ],
+    foundBy: { tests: ["src/sdk/durable/cancel.test.ts"] },
+  },
 ]

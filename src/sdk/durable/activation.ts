@@ -437,9 +437,13 @@ export class Activation implements StepTools {
     }
   }
 
-  /** Cancels what a step waits for, and returns the error of the step. */
+  /**
+   * Cancels what a step waits for, and returns the error of the step. Branches that run at the same time get one tick to reach their next
+   * steps, which reject too: a step that begins after the first error counts as one of a `finally` block.
+   */
   async #interrupted(child: Child | null): Promise<CancelledError> {
     if (child !== null) await this.#ports.cancelChild(child)
+    await new Promise((resolve) => setImmediate(resolve))
     return this.#cancellation.error()
   }
 

@@ -98,6 +98,37 @@ describe("a function that is cancelled", () => {
     expect(ran).toEqual([])
   })
 
+  it("before it begins, begins none of its steps that run at the same time", async () => {
+    const ran: string[] = []
+    const loaded = Promise.withResolvers<void>()
+    const branch = async (step: StepTools, name: string): Promise<void> => {
+      await Promise.resolve()
+      await step.run(name, () => void ran.push(name))
+    }
+    const flow = workflow("flow", {}, async (_, step) => {
+      try {
+        await Promise.all([step.run("a", () => void ran.push("a")), step.run("b", () => void ran.push("b")), branch(step, "c")])
+      } finally {
+        await step.run("release", () => void ran.push("release"))
+      }
+    })
+    const kit = intercepted((store) => ({
+      loadFunctions: async (rows) => {
+        await loaded.promise
+        return await store.loadFunctions(rows)
+      },
+    }))
+    await using ork = await openKit({ run: [flow], store: kit.bind })
+    const run = await ork.enqueue(flow, {})
+    await ork.advance("1s")
+    await run.cancel()
+    await ork.advance("1s")
+    loaded.resolve()
+    await ork.advance("1s")
+    expect((await run.refresh()).status).toBe("cancelled")
+    expect(ran).toEqual(["release"])
+  })
+
   it("begins no transaction that it has to wait for", async () => {
     const ran: string[] = []
     const free = Promise.withResolvers<void>()
