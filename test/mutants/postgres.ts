@@ -283,4 +283,16 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [{ file: "src/store/postgres/advance/advance.ts", find: "created.length + unparked +", replace: "unparked +" }],
     foundBy: { tests: ["src/store/postgres/jobs/jobs.test.ts"] },
   },
+  {
+    name: "postgres-released-job-starts-late",
+    bug: "A job whose first claim is released after its time starts late.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/attempt-changes.ts",
+        find: "available_at = CASE WHEN ${IS_RELEASED_LATE} THEN ${NOW} ELSE t.available_at END",
+        replace: "available_at = t.available_at",
+      },
+    ],
+    foundBy: conformance("expiring job"),
+  },
 ]

@@ -1,6 +1,6 @@
 // Bugs in what starts, watches and removes work besides the engine's loop: schedules, triggers, conditions, retention and jobs.
 
-import { type PlantedBug, SIM_ON_SQLITE } from "./planted-bug.ts"
+import { conformanceOf, type PlantedBug, SIM_ON_SQLITE } from "./planted-bug.ts"
 
 export const SERVICE_BUGS: PlantedBug[] = [
   {
@@ -164,6 +164,18 @@ export const SERVICE_BUGS: PlantedBug[] = [
       },
     ],
     foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-released-job-never-expires",
+    bug: "A job whose first claim is released after its time starts late (SQLite).",
+    edits: [
+      {
+        file: "src/store/sqlite/jobs/expiry.ts",
+        find: "if (hasExpiryPassed(tx, row)) expireJobs",
+        replace: "if (row < 0 && hasExpiryPassed(tx, row)) expireJobs",
+      },
+    ],
+    foundBy: conformanceOf("sqlite")("expiring job"),
   },
   {
     name: "service-job-ignores-timeout",

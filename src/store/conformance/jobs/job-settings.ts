@@ -184,6 +184,23 @@ export const jobSettingTests = (open: Open<Store & JobStore>): void => {
       expect(await status(world, job!)).toEqual(["FAILED"])
     })
 
+    it.each([true, false])("fails when its first claim is released after its time (noticed before: %s)", async (isNoticed) => {
+      const world = await setup(open)
+      const [job] = await create(world, { expiresMs: 1000 })
+      const [below] = await create(world, { dependencies: [job!.id] })
+      const [claim] = await world.claimJobs()
+      world.clock.pass(1000)
+      if (isNoticed) expect((await world.turn()).nextDueMs).toBeNull()
+      expect(await status(world, job!)).toEqual(["RUNNING"])
+      const release = { ...fence(claim!), kind: "release" } as const
+      const { jobs } = await world.turn({ changes: [release], claim: 9 })
+      expect(jobs).toEqual([])
+      const { jobs: later, nextDueMs } = await world.turn({ claim: 9 })
+      expect({ later, nextDueMs }).toEqual({ later: [], nextDueMs: null })
+      expect(await world.store.getJob(job!.id)).toMatchObject({ status: "FAILED", error: "expired" })
+      expect(await status(world, below!)).toEqual(["BLOCKED"])
+    })
+
     it("has its time from when it is available: after its delay and its dependencies", async () => {
       const world = await setup(open)
       const [late, above] = await create(world, { delayMs: 1000, expiresMs: 500 }, { priority: 9 })

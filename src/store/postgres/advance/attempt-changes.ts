@@ -8,6 +8,7 @@ import { INNER_RUN, deleteFrom, insertInto, READINESS } from "../claim/ready-que
 import { arrayParam } from "../connection/array-params.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
+import { IS_RELEASED_LATE, REPEAT_EXPIRY } from "../jobs/times.ts"
 import type { Tx } from "../tx.ts"
 import type { AttemptChanges, LastChange, Progressed, Started } from "./coalesce-changes.ts"
 
@@ -61,6 +62,7 @@ const RETRY = statement(
    SELECT attempt_id, available_at FROM retried`,
 )
 
+/** A job that is released after its expiry is not ready: the timers of the turn, or of the next one, fail it. */
 const RELEASE = statement(
   "release",
   `WITH released AS (
@@ -69,7 +71,8 @@ const RELEASE = statement(
        attempt_id = CASE WHEN t.waiting_on IS NOT NULL THEN t.attempt_id END, worker = CASE WHEN t.waiting_on IS NOT NULL THEN t.worker END,
        dispatched_at = CASE WHEN t.waiting_on IS NOT NULL THEN t.dispatched_at END,
        resume_at = CASE WHEN t.waiting_on IS NOT NULL THEN ${NOW} END,
-       inner_run = CASE WHEN t.waiting_on IS NULL THEN ${INNER_RUN("t")} END
+       inner_run = CASE WHEN t.waiting_on IS NULL THEN ${INNER_RUN("t")} END,
+       available_at = CASE WHEN ${IS_RELEASED_LATE} THEN ${NOW} ELSE t.available_at END
      FROM unnest(:rows::bigint[], :attempts::uuid[]) AS c (id, attempt_id)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("release", "t")}
      RETURNING c.attempt_id, ${READINESS("t")}
@@ -77,6 +80,8 @@ const RELEASE = statement(
      ${insertInto("ready_queue", "released")}
    ), not_in_flight AS (
      ${deleteFrom("in_flight", "released")}
+   ), expiring AS (
+     ${REPEAT_EXPIRY("released")}
    )
    SELECT attempt_id FROM released`,
 )

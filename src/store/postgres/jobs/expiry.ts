@@ -3,7 +3,7 @@
 import { JOB_EXPIRED } from "../../../core/rules/messages.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { type EventJob, jobEvent } from "../../shared/events.ts"
-import { HAS_NOT_STARTED } from "../../shared/job-rows.ts"
+import { HAS_NOT_STARTED, IS_FIRST_CLAIM } from "../../shared/job-rows.ts"
 import { deleteFrom, ENTRY } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -13,9 +13,12 @@ import { dependentEvents, propagateFinishes } from "./dependents.ts"
 const EXPIRE = statement(
   "jobs_expire",
   `WITH due AS MATERIALIZED (
-     SELECT t.id FROM tasks t WHERE t.id = ANY (:rows::bigint[]) ORDER BY t.id FOR UPDATE SKIP LOCKED
+     SELECT t.id, ${IS_FIRST_CLAIM} AS is_first_claim FROM tasks t WHERE t.id = ANY (:rows::bigint[])
+     ORDER BY t.id FOR UPDATE SKIP LOCKED
+   ), claimed AS (
+     UPDATE deadlines d SET at = NULL, passed = true FROM due u WHERE d.task_id = u.id AND u.is_first_claim
    ), cleared AS (
-     DELETE FROM deadlines d USING due u WHERE d.task_id = u.id
+     DELETE FROM deadlines d USING due u WHERE d.task_id = u.id AND NOT u.is_first_claim
    ), expired AS (
      UPDATE tasks t SET status = 'failed', error = :error, finished_at = ${NOW}, parked = NULL, available_at = NULL
      FROM due u WHERE t.id = u.id AND ${HAS_NOT_STARTED}

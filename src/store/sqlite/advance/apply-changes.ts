@@ -13,6 +13,7 @@ import { sourceState } from "../../shared/source-state.ts"
 import { amendOverdue, deleteGroupTimeout } from "./group-timeouts.ts"
 import { emitTask } from "./events.ts"
 import { deleteChildren, expand } from "./expand.ts"
+import { expireReleasedJob } from "../jobs/expiry.ts"
 import { limitText } from "../connection/limit-column.ts"
 import { addTaskNotifications } from "./notify-task.ts"
 import { openGroup } from "./open-group.ts"
@@ -260,6 +261,7 @@ const release = (tx: Tx, effects: BatchEffects, row: LoadedRow): boolean => {
     row.attempt--
     effects.free(row)
     emitTask(tx, row, { status: "pending", at: tx.at, attempt: row.attempt })
+    if (isJobRow(row.runSeq)) expireReleasedJob(tx, effects, row.id)
   }
   row.attemptId = null
   return true
