@@ -21,7 +21,7 @@ const setup = () => {
 test("claims that fill all slots and end at once double the next claim, up to a bound", () => {
   const { ahead, pass } = setup()
   const claimed: number[] = []
-  for (let claims = 100; claimed.length < 4; claims = 100 + ahead.extra(100)) {
+  for (let claims = 100; claimed.length < 4; claims = 100 + ahead.extra(100, 0)) {
     ahead.claimed(claims)
     claimed.push(claims)
     pass(1)
@@ -33,16 +33,27 @@ test("nothing is claimed ahead of attempts that take longer, or when the last cl
   const { ahead, pass } = setup()
   ahead.claimed(100)
   pass(30)
-  expect(ahead.extra(100)).toBe(0)
+  expect(ahead.extra(100, 0)).toBe(0)
   ahead.claimed(99)
-  expect(ahead.extra(100)).toBe(0)
+  expect(ahead.extra(100, 0)).toBe(0)
+})
+
+test("two commits at once share the bound", () => {
+  const { ahead, pass } = setup()
+  const claimed: number[] = []
+  for (let claims = 50, other = 50; claimed.length < 8; [other, claims] = [claims, 100 + ahead.extra(100, claims) - claims]) {
+    ahead.claimed(other)
+    claimed.push(claims)
+    pass(1)
+  }
+  expect(claimed).toEqual([50, 150, 250, 250, 250, 250, 250, 250])
 })
 
 test("a process with one slot claims as many as it starts soon", () => {
   const { ahead, pass } = setup()
   ahead.claimed(8)
   pass(20)
-  expect(1 + ahead.extra(1)).toBe(10)
+  expect(1 + ahead.extra(1, 0)).toBe(10)
 })
 
 test("claims start in their order, and those that waited too long are released", () => {

@@ -39,12 +39,15 @@ export class ClaimAhead {
     this.#last = { claims, at: this.#clock.monotonic() }
   }
 
-  /** Returns how many claims to make beyond these slots, which are all free: the last claims have ended. */
-  extra(slots: number): number {
+  /**
+   * Returns how many claims to make beyond these slots, which are all free: the last claims have ended. `reserved`: claims that other
+   * commits in progress may return.
+   */
+  extra(slots: number, reserved: number): number {
     const { claims, at } = this.#last
-    if (claims < slots) return 0
+    if (claims + reserved < slots) return 0
     const startable = Math.floor((claims * START_WITHIN_MS) / (this.#clock.monotonic() - at))
-    return Math.max(0, Math.min(2 * claims, startable, MAX_CLAIMS) - slots)
+    return Math.max(0, Math.min(2 * (claims + reserved), startable, MAX_CLAIMS) - slots)
   }
 
   add(claim: Claim): void {

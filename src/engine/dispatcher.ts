@@ -78,11 +78,12 @@ export class Dispatcher implements LoopDispatcher {
     const { remoteConcurrency = DEFAULT_REMOTE_CONCURRENCY } = this.#options
     const { attempts } = this.#parts
     const { local, remote } = this.#lanes
-    const freeLocal = this.#concurrency - (attempts.size - attempts.remote) - this.#ahead.size - reserved
+    const slots = this.#concurrency - (attempts.size - attempts.remote) - this.#ahead.size
     if (remote.length === 0) {
-      const extra = freeLocal === this.#concurrency ? this.#ahead.extra(this.#concurrency) : 0
-      return { lanes: local, maxClaims: Math.max(0, freeLocal + extra) }
+      const extra = slots === this.#concurrency ? this.#ahead.extra(slots, reserved) : 0
+      return { lanes: local, maxClaims: Math.max(0, slots + extra - reserved) }
     }
+    const freeLocal = slots - reserved
     const freeRemote = remoteConcurrency - attempts.remote - reserved
     if (freeRemote <= 0) return { lanes: local, maxClaims: Math.max(0, freeLocal) }
     if (freeLocal <= 0 || local.length === 0) return { lanes: remote, maxClaims: freeRemote }
@@ -117,7 +118,7 @@ export class Dispatcher implements LoopDispatcher {
       attempts.lose(attemptId)
       watches.drop(attemptId)
     }
-    this.#ahead.claimed(claims.length)
+    if (claims.length > 0) this.#ahead.claimed(claims.length)
     for (const claim of claims) {
       if (release) this.#release(claim)
       else if (this.#isFull() && this.#lanes.remote.length === 0) this.#ahead.add(claim)

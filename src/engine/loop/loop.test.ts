@@ -108,6 +108,19 @@ describe("Loop", () => {
     expect(open).toEqual([])
   })
 
+  it("leaves half of the capacity to a second turn, however many changes that one has", async () => {
+    const { loop, open, rest, commit } = setup()
+    loop.start()
+    await rest()
+    await commit(open[0]!)
+    for (const row of [1, 2, 3, 4]) loop.add(changeOf(row))
+    await rest()
+    expect(open.map(({ batch }) => [batch.changes.length, batch.work.maxClaims])).toEqual([
+      [2, 1],
+      [2, 1],
+    ])
+  })
+
   it("keeps a release that the store rejects, and commits other changes in the meantime", async () => {
     const { loop, rejects, untilCommitted } = setup()
     const { row, attemptId } = changeOf(1)

@@ -237,8 +237,7 @@ export class Loop {
     const { dispatcher, holderId } = this.#parts
     const draining = this.#phase === "draining"
     const sharesCapacity = taken.nextBatchSize !== null || this.#reserved > 0
-    // Each change of the next batch may end an attempt and unblock a task, which its turn then claims.
-    const claim = draining ? CLAIM_NOTHING : dispatcher.claimCapacity(this.#reserved + (taken.nextBatchSize ?? 0))
+    const claim = draining ? CLAIM_NOTHING : this.#shareCapacity(taken)
     const gate = dispatcher.gateCapacity(this.#inbox.chunks)
     const batch: Batch = {
       holder: holderId(),
@@ -250,6 +249,12 @@ export class Loop {
     this.#reserved += batch.work.maxClaims
     if (!sharesCapacity) this.#rowsMayBeLeft = false
     return { taken, batch, reserved: batch.work.maxClaims, sharesCapacity }
+  }
+
+  /** Leaves up to a half to the turn of the next batch, each change of which may end an attempt and unblock a task. */
+  #shareCapacity({ nextBatchSize }: InboxBatch): Batch["work"] {
+    const { lanes, maxClaims } = this.#parts.dispatcher.claimCapacity(this.#reserved)
+    return { lanes, maxClaims: maxClaims - Math.min(nextBatchSize ?? 0, maxClaims >> 1) }
   }
 
   #unreserve(turn: Turn): void {
