@@ -2,9 +2,12 @@
 
 import { type Definition, dedicatedQueue } from "./definitions.ts"
 
+export const isDefinition = (value: unknown): value is Definition =>
+  typeof value === "object" && value !== null && "kind" in value && KINDS.has(value.kind)
+
 /** Throws for what is not a definition that a program can enqueue and run. `where`: the call that got it. */
 export const checkIsDefinition = (value: unknown, where: string): void => {
-  if (typeof value === "object" && value !== null && "kind" in value && KINDS.has(value.kind)) return
+  if (isDefinition(value)) return
   const given = typeof value === "object" || typeof value === "function" ? `a ${typeof value}` : JSON.stringify(value)
   throw new TypeError(`${where} takes what task, txTask, workflow, graph or yaml returned, not ${given}`)
 }

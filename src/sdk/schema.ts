@@ -27,7 +27,7 @@ export type InputOf<Schema> = Schema extends StandardSchema ? NonNullable<Schema
 export type OutputOf<Schema> = Schema extends StandardSchema ? NonNullable<Schema["~standard"]["types"]>["output"] : unknown
 
 /** Returns the schema. Throws for what does not implement Standard Schema. */
-export const checkSchema = <Schema extends StandardSchema>(schema: Schema | undefined, what: string): Schema | undefined => {
+export const checkSchema = <Schema extends StandardSchema | undefined>(schema: Schema, what: string): Schema => {
   const given: unknown = schema
   if (
     given === undefined ||

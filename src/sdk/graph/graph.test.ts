@@ -10,6 +10,8 @@ import { InvalidDefinitionError, InvalidInputError } from "../errors.ts"
 import { testOrk } from "../test.ts"
 import { compileGraph } from "./compile-graph.ts"
 import { type AnyGraph, graph } from "./graph.ts"
+import type { RefOf } from "./refs.ts"
+import type { GraphTools } from "./tools.ts"
 import { yaml } from "./yaml.ts"
 
 const File = z.strictObject({ path: z.string(), rows: z.int() })
@@ -247,6 +249,29 @@ describe("a graph", () => {
 })
 
 describe("bad input", () => {
+  it.each<[string, (g: GraphTools<unknown>) => unknown, RegExp]>([
+    [
+      "what is no definition",
+      (g) => g.task("x", (() => 1) as never, {}),
+      /graph\.test\.ts:\d+:\d+: x: must call what task, txTask/,
+    ],
+    ["nothing", (g) => g.each("x", [1], undefined as never, () => ({})), /: x: must call what task, txTask/],
+  ])("rejects a task that calls %s", (_, build, message) => {
+    expect(() => graph("wrong", {}, (g) => void build(g))).toThrow(InvalidDefinitionError)
+    expect(() => graph("wrong", {}, (g) => void build(g))).toThrow(message)
+  })
+
+  it("rejects a reference of another graph, and params without a schema", () => {
+    const outputs: RefOf<{ files: { path: string }[] }>[] = []
+    graph("one", { params: z.object({ day: z.string() }) }, (g) => void outputs.push(g.task("discover", discover, { day: "" })))
+    expect(() => graph("two", {}, (g) => g.task("report", report, { tables: outputs[0] as never }))).toThrow(
+      /report: refers to discover of \S+, which is in another graph/,
+    )
+    expect(() => graph("three", { params: { day: "text" } as never }, () => {})).toThrow(
+      "graph three: params is no Standard Schema",
+    )
+  })
+
   it("rejects params that the schema does not accept, and stores nothing", async () => {
     await using ork = await testOrk({ run: [etl] })
     await expect(ork.enqueue(etl, { day: "soon" })).rejects.toThrow(InvalidInputError)

@@ -6,7 +6,7 @@ import { formatDuration } from "../../core/values/quantities.ts"
 import type { Definition } from "../definitions.ts"
 import { type Duration, toMs } from "../duration.ts"
 import { InvalidDefinitionError } from "../errors.ts"
-import type { OutputOf, InputOf, StandardSchema } from "../schema.ts"
+import { checkSchema, type OutputOf, type InputOf, type StandardSchema } from "../schema.ts"
 import { paramsOfSchema } from "./params.ts"
 import { callerLocation } from "./caller-location.ts"
 import { originOf, type RefOf, type PathSegment } from "./refs.ts"
@@ -81,7 +81,9 @@ export const graph = <Schema extends StandardSchema | undefined = undefined, Out
     name,
     ...(description !== undefined && { description }),
     ...(tags !== undefined && { tags: [...tags] }),
-    ...(options.params !== undefined && { params: paramsOfSchema(options.params, `graph ${name}`, place) }),
+    ...(options.params !== undefined && {
+      params: paramsOfSchema(checkSchema(options.params, `graph ${name}: params`), `graph ${name}`, place),
+    }),
     ...(timeout !== undefined && { timeout: formatDuration(toMs(timeout, `graph ${name}: timeout`)) }),
     ...(concurrency !== undefined && { concurrency }),
     ...(maxActiveRuns !== undefined && { max_active_runs: maxActiveRuns }),

@@ -164,7 +164,9 @@ export class Recorder {
       from.dependsOn.add(other.name)
       return
     }
-    const group = other.scope.group?.name ?? ""
+    const group = other.scope.group?.name
+    if (group === undefined)
+      throw this.problem(task.place, task.name, `refers to ${other.name} of ${other.place}, which is in another graph`)
     throw this.problem(
       task.place,
       task.name,

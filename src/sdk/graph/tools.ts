@@ -5,6 +5,7 @@ import { MAIN_TASK } from "../../core/model/function.ts"
 import { formatDuration } from "../../core/values/quantities.ts"
 import type { RunWhen } from "../../core/model/workflow.ts"
 import { type RetryOptions, retryPolicyOf, type TaskDefinition, type WorkflowDefinition } from "../definitions.ts"
+import { isDefinition } from "../check-definitions.ts"
 import { type Duration, toMs } from "../duration.ts"
 import type { GraphDefinition } from "./graph.ts"
 import { functionFields, retryFields, workflowFields } from "./call-fields.ts"
@@ -205,6 +206,8 @@ export class GraphTools<Params> {
   }
 
   #call(task: GraphTask, definition: Callable<never, unknown>, input: unknown, options: CallOptions): void {
+    if (!isDefinition(definition))
+      throw this.#recorder.problem(task.place, task.name, "must call what task, txTask, workflow, graph or yaml returned")
     this.#recorder.use(definition)
     const fields: TaskFields = definition.kind === "task" ? functionFields(definition) : workflowFields(definition.name)
     const retry = options.retry === undefined ? fields.retry : retryFields(retryPolicyOf(options.retry, `task ${task.name}`))
