@@ -219,8 +219,12 @@ export class CommitLog {
     const row = this.#simulation.tables.taskByRow(change.row)
     if (row === undefined || row.attempt_id !== change.attemptId || !isLive(row)) return
     if (changes.some(({ kind, attemptId }) => kind === "release" && attemptId === change.attemptId)) return
-    // An attempt that waits has no holder that could lose it.
-    if (row.waiting_on !== null && change.result.state === "lost") return
+    if (change.result.state === "lost") {
+      // An attempt that waits has no holder that could lose it.
+      if (row.waiting_on !== null) return
+      // The run is being cancelled, which rejects a suspension and what follows it; the attempt is found lost again.
+      if (changes.some(({ kind, attemptId }) => kind === "wait" && attemptId === change.attemptId)) return
+    }
     throw new Violation(
       "no valid result is rejected",
       `${change.kind} of row ${change.row}, which still has ${change.attemptId}`,
