@@ -69,13 +69,26 @@ export class AssignmentBuilder {
     this.#envFiles = new EnvFiles(options)
   }
 
-  async build(claim: Claim, workflow: CompiledWorkflow, node: Node, folders: Folders): Promise<Assignment> {
-    const templates = new Templates(this.#options, () => buildScope(this.#outputs, claim, workflow, node))
+  /** Returns the assignment at once when nothing of it has to be read or evaluated: a promise for each job would cost more than the rest. */
+  build(claim: Claim, workflow: CompiledWorkflow, node: Node, folders: Folders): Assignment | Promise<Assignment> {
     const assignment = this.#newAssignment(claim, workflow, node)
+    const ownInput = claim.kind === "job" ? claim.job.payload : node.paramsAsInput === true ? claim.run.params : undefined
+    if (ownInput === undefined || !isPlain(node)) return this.#render(assignment, claim, { workflow, node, folders }, ownInput)
+    assignment.input = ownInput
+    this.#applyPolicy(workflow, assignment, null)
+    return inFolder(assignment, folders.workingDir(claim, null))
+  }
+
+  async #render(
+    assignment: Assignment,
+    claim: Claim,
+    { workflow, node, folders }: Omit<TaskSource, "templates">,
+    ownInput: Json | undefined,
+  ): Promise<Assignment> {
+    const templates = new Templates(this.#options, () => buildScope(this.#outputs, claim, workflow, node))
     const source: TaskSource = { workflow, node, folders, templates }
-    if (claim.kind === "job") assignment.input = claim.job.payload
-    else if (node.paramsAsInput === true) assignment.input = claim.run.params
-    else await this.#addInput(assignment, claim, source)
+    if (ownInput !== undefined) assignment.input = ownInput
+    else if (claim.kind !== "job") await this.#addInput(assignment, claim, source)
     if (claim.kind !== "job" && node.artifactsFrom !== undefined) await this.#addUpstreamArtifacts(assignment, claim, source)
     if (node.artifacts !== undefined) await this.#addArtifactPatterns(assignment, node.artifacts, templates)
     if (node.envFile !== undefined && claim.kind !== "job") {
@@ -92,8 +105,7 @@ export class AssignmentBuilder {
     for (const name in env) checkValue(`the value of ${name}`, env[name]!)
     const code = node.file === undefined || claim.kind === "job" ? null : await folders.code(claim, workflow.bundle ?? null)
     if (code !== null) assignment.code = code
-    const work = folders.workingDir(claim, wanted)
-    Object.assign(assignment, work instanceof Promise ? await work : work)
+    await inFolder(assignment, folders.workingDir(claim, wanted))
     if (claim.kind !== "job" && node.defer !== undefined) {
       const variables = this.#callbacks.environment(claim)
       assignment.callback = () => variables
@@ -257,6 +269,29 @@ export class AssignmentBuilder {
     return { argv }
   }
 }
+
+/** Returns whether an assignment of the node has nothing but an input: no text to evaluate, and nothing to read. */
+const isPlain = (node: Node): boolean =>
+  isEmpty(node.env) &&
+  isEmpty(node.fields) &&
+  node.command === undefined &&
+  node.file === undefined &&
+  node.envFile === undefined &&
+  node.artifacts === undefined &&
+  node.artifactsFrom === undefined &&
+  node.secretFields === undefined &&
+  node.defer === undefined &&
+  node.workingDir === undefined
+
+const isEmpty = (object: object): boolean => {
+  for (const _ in object) return false
+  return true
+}
+
+type Folder = Awaited<ReturnType<Folders["workingDir"]>>
+
+const inFolder = (assignment: Assignment, found: Folder | Promise<Folder>): Assignment | Promise<Assignment> =>
+  found instanceof Promise ? found.then((folder) => Object.assign(assignment, folder)) : Object.assign(assignment, found)
 
 /** Renders the templates of one claim. Builds the scope on first use: most tasks have no expressions. */
 class Templates {

@@ -28,11 +28,11 @@ export type AttemptListener = Pick<LaunchContext, "started" | "progress">
 
 export class AttemptRunner {
   readonly #options: RunnerOptions
-  readonly #timeouts: TimeoutTimer
+  readonly #timing: Timing
 
   constructor(options: RunnerOptions) {
     this.#options = options
-    this.#timeouts = new TimeoutTimer(options.clock)
+    this.#timing = { clock: options.clock, timer: new TimeoutTimer(options.clock) }
   }
 
   /** Runs an attempt. Never rejects: every fault becomes a result. `stop` may be signalled already. */
@@ -40,24 +40,17 @@ export class AttemptRunner {
     const { node, secrets } = assignment
     const executor = this.#options.executors.get(node.executor)
     if (executor === undefined) return this.failed(missingExecutor(node), false)
-    const timeouts = new AttemptTimeouts(this.#options.clock, node, stop, assignment.adopted?.startedAt ?? null)
-    this.#timeouts.add(timeouts)
+    const running = new RunningAttempt(assignment, stop, listener, this.#timing)
     try {
-      const started: AttemptListener["started"] = (info) => {
-        timeouts.started()
-        this.#timeouts.changed(timeouts)
-        listener.started(info)
-      }
-      const progress: AttemptListener["progress"] = (update) => listener.progress(maskProgress(update, secrets))
-      const result = await executor.launch(assignment, new AttemptContext(stop, started, progress))
-      const masked = maskResult(timeouts.explain(result), secrets)
+      const result = await executor.launch(assignment, running)
+      const masked = maskResult(running.explain(result), secrets)
       const checked = node.output === undefined ? masked : await this.#checked(masked, node.output)
       const hasFiles = executor.folderless !== true && !EXEC_EXECUTORS.includes(node.executor)
       return assignment.artifacts !== undefined && hasFiles ? await this.#withArtifacts(checked, assignment) : checked
     } catch (error) {
       return this.failed(maskText(`could not run the task: ${messageOf(error)}`, secrets), true)
     } finally {
-      this.#timeouts.remove(timeouts)
+      this.#timing.timer.remove(running)
     }
   }
 
@@ -108,11 +101,13 @@ const maskResult = (result: AttemptResult, secrets: readonly string[]): AttemptR
 const maskProgress = (update: Progress, secrets: readonly string[]): Progress =>
   secrets.length === 0 || update.details === undefined ? update : { ...update, details: maskJson(update.details, secrets) }
 
+const NONE: readonly never[] = []
+
 /** Signals an attempt to stop. Creates the AbortSignal on first use: most executors never read it. */
 export class StopSignal implements Stop {
   #reason: StopReason | null = null
   #abort: AbortController | null = null
-  #listeners: (() => void)[] = []
+  #listeners: readonly (() => void)[] = NONE
 
   /** null: not stopped. */
   get reason(): StopReason | null {
@@ -126,7 +121,7 @@ export class StopSignal implements Stop {
   }
 
   onStop(listener: () => void): () => void {
-    this.#listeners.push(listener)
+    this.#listeners = [...this.#listeners, listener]
     return () => (this.#listeners = this.#listeners.filter((each) => each !== listener))
   }
 
@@ -139,64 +134,73 @@ export class StopSignal implements Stop {
   }
 }
 
-/** A class, because a getter on a shared prototype costs less than one per attempt. */
-class AttemptContext implements LaunchContext {
-  readonly stop: StopSignal
-  readonly started: LaunchContext["started"]
-  readonly progress: LaunchContext["progress"]
+interface Timing {
+  clock: Clock
+  timer: TimeoutTimer
+}
 
-  constructor(stop: StopSignal, started: LaunchContext["started"], progress: LaunchContext["progress"]) {
+/** The context of an attempt, with its two timeouts: from its dispatch to its start, and from its start to its end. */
+class RunningAttempt implements LaunchContext, TimedAttempt {
+  at: number
+  readonly stop: StopSignal
+  readonly #assignment: Assignment
+  readonly #listener: AttemptListener
+  readonly #timing: Timing
+  #started = false
+  #expired = false
+
+  constructor(assignment: Assignment, stop: StopSignal, listener: AttemptListener, timing: Timing) {
     this.stop = stop
-    this.started = started
-    this.progress = progress
+    this.#assignment = assignment
+    this.#listener = listener
+    this.#timing = timing
+    this.at = this.#fromNow(assignment.node.startTimeoutMs)
+    // The start that another server reported, in milliseconds.
+    const startedAt = assignment.adopted?.startedAt ?? null
+    if (startedAt !== null) this.#begin(Math.max(0, timing.clock.now() - startedAt))
+    timing.timer.add(this)
   }
 
   get signal(): AbortSignal {
     return this.stop.signal
   }
-}
 
-/** The two timeouts of an attempt: from its dispatch to its start, and from its start to its end. */
-class AttemptTimeouts implements TimedAttempt {
-  at: number
-  readonly #clock: Clock
-  readonly #node: Node
-  readonly #stop: StopSignal
-  #started = false
-  #expired = false
-
-  /** `startedAt`: the start that another server reported, in milliseconds; null when there was none. */
-  constructor(clock: Clock, node: Node, stop: StopSignal, startedAt: number | null) {
-    this.#clock = clock
-    this.#node = node
-    this.#stop = stop
-    this.at = this.#fromNow(node.startTimeoutMs)
-    if (startedAt !== null) this.started(Math.max(0, clock.now() - startedAt))
+  // Getters that return bound functions, because executors take them out of the context.
+  get started(): LaunchContext["started"] {
+    return (info) => {
+      this.#begin(0)
+      this.#timing.timer.changed(this)
+      this.#listener.started(info)
+    }
   }
 
-  /** Begins the time to run. A second report of the start changes nothing. */
-  started(elapsedMs = 0): void {
-    if (this.#started) return
-    this.#started = true
-    this.at = this.#fromNow(this.#node.timeoutMs) - elapsedMs
+  get progress(): LaunchContext["progress"] {
+    return (update) => this.#listener.progress(maskProgress(update, this.#assignment.secrets))
   }
 
   timeOut(): void {
     this.#expired = true
-    this.#stop.stop("timeout")
+    this.stop.stop("timeout")
   }
 
   /** Adds the reason to the error of an attempt that timed out. */
   explain(result: AttemptResult): AttemptResult {
     if (result.state !== "timeout") return result
     if (!this.#expired) return { ...result, error: "stopped, because the run timed out" }
-    const { timeoutMs, startTimeoutMs } = this.#node
+    const { timeoutMs, startTimeoutMs } = this.#assignment.node
     if (this.#started) return { ...result, error: timedOut(timeoutMs ?? 0) }
     const why = result.waitedFor === undefined ? "" : `: ${result.waitedFor}`
     return { ...result, error: `did not start within ${formatDuration(startTimeoutMs ?? 0)}${why}` }
   }
 
+  /** Begins the time to run. A second report of the start changes nothing. */
+  #begin(elapsedMs: number): void {
+    if (this.#started) return
+    this.#started = true
+    this.at = this.#fromNow(this.#assignment.node.timeoutMs) - elapsedMs
+  }
+
   #fromNow(ms: number | null): number {
-    return ms === null ? Number.POSITIVE_INFINITY : this.#clock.monotonic() + ms
+    return ms === null ? Number.POSITIVE_INFINITY : this.#timing.clock.monotonic() + ms
   }
 }

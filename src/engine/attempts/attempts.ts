@@ -13,7 +13,8 @@ import type { EngineOptions, Folders } from "../ports.ts"
 import { type AttemptResult, type Change, type Fence, fenceOf } from "../../core/model/change.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
-import type { Assignment, StopReason } from "../../executors/executor.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import type { Assignment, Progress, StopReason } from "../../executors/executor.ts"
 import { storeArtifacts } from "../../objects/artifacts/store-artifacts.ts"
 import { UnusableBundle } from "../../objects/bundles/bundles.ts"
 import type { CancelReason, Claim } from "../../store/contract/store.ts"
@@ -79,7 +80,8 @@ export class Attempts {
     try {
       const result = await this.#run(attempt)
       suspended = result.suspended !== undefined
-      change = attempt.leftRunning && result.state === "lost" ? null : await this.#toChange(attempt, result)
+      const toChange = attempt.leftRunning && result.state === "lost" ? null : this.#toChange(attempt, result)
+      change = toChange instanceof Promise ? await toChange : toChange
     } finally {
       if (this.#launched.get(claim.attemptId) === attempt) this.#launched.delete(claim.attemptId)
       this.#count(attempt, -1)
@@ -123,12 +125,18 @@ export class Attempts {
   }
 
   /** Fails the attempt when its result cannot be processed, so that it is counted and retried after its delay. */
-  #toChange({ claim, cancelling }: LaunchedAttempt, result: AttemptResult): Promise<Change> {
+  #toChange({ claim, cancelling }: LaunchedAttempt, result: AttemptResult): Change | Promise<Change> {
     const { changes } = this.#parts
-    return changes.toChange(claim, result, cancelling).catch((error: unknown) => {
-      const failed = this.#runner.failed(`its result could not be processed: ${messageOf(error)}`, true)
-      return changes.decide(claim, { ...failed, startedAt: result.startedAt }, cancelling)
-    })
+    const failed = (error: unknown): Change => {
+      const failure = this.#runner.failed(`its result could not be processed: ${messageOf(error)}`, true)
+      return changes.decide(claim, { ...failure, startedAt: result.startedAt }, cancelling)
+    }
+    try {
+      const change = changes.toChange(claim, result, cancelling)
+      return change instanceof Promise ? change.catch(failed) : change
+    } catch (error) {
+      return failed(error)
+    }
   }
 
   /**
@@ -165,22 +173,22 @@ export class Attempts {
     if (!this.#options.executors.has(node.executor)) return this.#runner.failed(missingExecutor(node), false)
     let assignment: Assignment
     try {
-      assignment = attempt.adopted === undefined ? await this.#prepare(attempt) : await this.#prepareAdopted(attempt)
+      const prepared = attempt.adopted === undefined ? this.#prepare(attempt) : this.#prepareAdopted(attempt)
+      assignment = prepared instanceof Promise ? await prepared : prepared
     } catch (error) {
       if (attempt.leftRunning) return { state: "lost", startedAt: null, finishedAt: this.#options.clock.now() }
       return attempt.adopted === undefined ? this.#unprepared(error) : await this.#stopUnprepared(attempt, error)
     }
     Object.assign(assignment.env, this.#options.observer?.environment?.(attempt.claim))
     if (attempt.adopted !== undefined) assignment.adopted = attempt.adopted
-    const progress = this.#progressOf(attempt.claim)
-    try {
-      return await this.#runner.run(assignment, attempt, this.#listenerOf(attempt.claim, progress))
-    } finally {
-      progress.stop()
-    }
+    const reports = new AttemptReports(attempt.claim, this.#options.clock, this.#parts.submit)
+    // It never rejects.
+    const result = await this.#runner.run(assignment, attempt, reports)
+    reports.stop()
+    return result
   }
 
-  #prepare({ claim, workflow, node }: LaunchedAttempt): Promise<Assignment> {
+  #prepare({ claim, workflow, node }: LaunchedAttempt): Assignment | Promise<Assignment> {
     const { assignments, folders } = this.#parts
     const folderless = this.#options.executors.get(node.executor)?.folderless === true && node.workingDir === undefined
     return assignments.build(claim, workflow, node, folderless ? this.#folderless : folders)
@@ -228,19 +236,36 @@ export class Attempts {
     const end = reason === "timeout" ? "timed out" : "stopped"
     return { ...base, state: STATE_BY_STOP[reason], error: `${end}; the task could not be prepared: ${messageOf(error)}` }
   }
+}
 
-  #progressOf(claim: Claim): ProgressThrottle {
-    return new ProgressThrottle(this.#options.clock, ({ fraction = null, details = null }) =>
-      this.#parts.submit({ ...fenceOf(claim), kind: "progress", fraction, details }),
-    )
+/** Submits what an attempt reports while it runs. */
+class AttemptReports implements AttemptListener {
+  readonly #claim: Claim
+  readonly #clock: Clock
+  readonly #submit: (change: Change) => void
+  /** Created by the first progress: most attempts report none. */
+  #progress: ProgressThrottle | null = null
+
+  constructor(claim: Claim, clock: Clock, submit: (change: Change) => void) {
+    this.#claim = claim
+    this.#clock = clock
+    this.#submit = submit
   }
 
-  #listenerOf(claim: Claim, progress: ProgressThrottle): AttemptListener {
-    return {
-      started: ({ at, externalId }) =>
-        this.#parts.submit({ ...fenceOf(claim), kind: "started", at, ...(externalId !== undefined && { externalId }) }),
-      progress: (update) => progress.report(update),
-    }
+  started({ at, externalId }: Parameters<AttemptListener["started"]>[0]): void {
+    this.#submit({ ...fenceOf(this.#claim), kind: "started", at, ...(externalId !== undefined && { externalId }) })
+  }
+
+  progress(update: Progress): void {
+    this.#progress ??= new ProgressThrottle(this.#clock, ({ fraction = null, details = null }) =>
+      this.#submit({ ...fenceOf(this.#claim), kind: "progress", fraction, details }),
+    )
+    this.#progress.report(update)
+  }
+
+  /** Drops progress that was not submitted: the attempt has ended. */
+  stop(): void {
+    this.#progress?.stop()
   }
 }
 

@@ -19,7 +19,8 @@ import { type CompiledWorkflow, type Node, secretNames } from "../../core/model/
 import { soonest } from "../../core/time/soonest.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
 
-type CacheEntry = NonNullable<Extract<Change, { kind: "finish" }>["cache"]>
+type Finish = Extract<Change, { kind: "finish" }>
+type CacheEntry = NonNullable<Finish["cache"]>
 
 export class ChangeBuilder {
   readonly #options: EngineOptions
@@ -31,7 +32,7 @@ export class ChangeBuilder {
   }
 
   /** Turns the result of an attempt into a change. `cancelling`: the attempt is not retried, whatever its result. */
-  async toChange(claim: Claim, given: AttemptResult, cancelling: boolean): Promise<Change> {
+  toChange(claim: Claim, given: AttemptResult, cancelling: boolean): Change | Promise<Change> {
     if (given.suspended !== undefined) return suspend(claim, given, given.suspended)
     const deferral = isResumed(claim) ? null : deferralIn(given)
     const result = deferral === null ? given : this.#defer(claim, given, deferral, cancelling)
@@ -41,15 +42,22 @@ export class ChangeBuilder {
     // The attempt of a wait goes on after a check that said no.
     if (change.kind !== "wait") this.#options.observer?.attemptEnded?.(claim, node, result)
     if (change.kind !== "finish") return change
-    if (claim.kind === "job") {
-      // Without the executor, the job ran on a worker.
-      const executor = this.#options.executors.get(node.executor)
-      if (executor !== undefined && executor.folderless !== true) await removeJobFolder(this.#options, claim.job.id)
-    } else if (result.state === "success") {
-      await this.#warnOfText(claim, workflow, node, result.output)
-      const cache = node.cache === undefined ? undefined : await this.#cacheEntry(claim, workflow, node, result.output)
-      if (cache !== undefined) change.cache = cache
+    if (claim.kind !== "job") {
+      // Only commands print a text that is no output.
+      const needsMore = result.state === "success" && (node.command !== undefined || node.cache !== undefined)
+      return needsMore ? this.#afterSuccess(change, claim, workflow, node) : change
     }
+    // Without the executor, the job ran on a worker.
+    const executor = this.#options.executors.get(node.executor)
+    if (executor === undefined || executor.folderless === true) return change
+    return removeJobFolder(this.#options, claim.job.id).then(() => change)
+  }
+
+  async #afterSuccess(change: Finish, claim: TaskClaim, workflow: CompiledWorkflow, node: Node): Promise<Change> {
+    const { output } = change.result
+    await this.#warnOfText(claim, workflow, node, output)
+    const cache = node.cache === undefined ? undefined : await this.#cacheEntry(claim, workflow, node, output)
+    if (cache !== undefined) change.cache = cache
     return change
   }
 

@@ -76,12 +76,16 @@ export class TaskContext implements FunctionContext {
     return this.#ports.signal
   }
 
-  // Bound, so that a function may destructure the context: `({ progress }) => …`.
-  readonly heartbeat = (details?: Json): void => this.#update(details === undefined ? {} : { details })
+  // Getters that return bound functions, so that a function may destructure the context: `({ progress }) => …`.
+  get heartbeat(): FunctionContext["heartbeat"] {
+    return (details) => this.#update(details === undefined ? {} : { details })
+  }
 
-  readonly progress = (fraction: number, details?: Json): void => {
-    if (!(fraction >= 0 && fraction <= 1)) throw new RangeError(`progress takes a number from 0 to 1, not ${fraction}`)
-    this.#update({ fraction, ...(details !== undefined && { details }) })
+  get progress(): FunctionContext["progress"] {
+    return (fraction, details) => {
+      if (!(fraction >= 0 && fraction <= 1)) throw new RangeError(`progress takes a number from 0 to 1, not ${fraction}`)
+      this.#update({ fraction, ...(details !== undefined && { details }) })
+    }
   }
 
   /** Reports the last progress at the end of the task. */

@@ -55,7 +55,14 @@ export class InProcessExecutor implements Executor {
     const started: StartedProcess = { at: clock.now(), externalId: PROCESS_ID }
     context.started(started)
     const output = new AttemptOutput(objects, assignment, context)
-    const end = await this.#run(call, assignment, output, stop)
+    const ports = new FunctionPorts(assignment, output)
+    const task = new TaskContext(taskInfoOf(assignment), ports)
+    const end = await new Promise<FunctionEnd | null>((resolve) => {
+      ports.onStop(stop, () => clock.after(assignment.graceMs, () => resolve(null)))
+      void perform(call, assignment, task, resolve)
+    })
+    task.end()
+    ports.end()
     const { reason } = stop
     if (end === null) await output.output("stderr", STILL_RUNNING)
     else if ("error" in end) await output.output("stderr", `${end.error.stack}\n`)
@@ -70,26 +77,6 @@ export class InProcessExecutor implements Executor {
       ? { ...base, state: "failed", error: stored.error }
       : { ...base, state: "success", output: stored.output }
   }
-
-  /** Calls the function. Returns null when it has not ended within the grace period of a stop. */
-  async #run(call: AnyFunction, assignment: Assignment, output: AttemptOutput, stop: Stop): Promise<FunctionEnd | null> {
-    const ports = new FunctionPorts(assignment, output)
-    const task = new TaskContext(taskInfoOf(assignment), ports)
-    let cancelTimer = (): void => {}
-    let removeListener = (): void => {}
-    const end = await new Promise<FunctionEnd | null>((resolve) => {
-      removeListener = stop.onStop(() => {
-        ports.abort()
-        cancelTimer = this.#options.clock.after(assignment.graceMs, () => resolve(null))
-      })
-      void perform(call, assignment, task).then(resolve)
-    })
-    cancelTimer()
-    removeListener()
-    task.end()
-    ports.end()
-    return end
-  }
 }
 
 /**
@@ -102,6 +89,8 @@ class FunctionPorts implements ContextPorts {
   #abort: AbortController | null = null
   #aborted = false
   #ended = false
+  #removeListener: (() => void) | null = null
+  #cancelGrace: (() => void) | null = null
 
   constructor(assignment: Assignment, output: AttemptOutput) {
     this.#assignment = assignment
@@ -129,21 +118,32 @@ class FunctionPorts implements ContextPorts {
     if (!this.#ended) void this.#output.output(...text)
   }
 
-  abort(): void {
-    this.#aborted = true
-    this.#abort?.abort(stopError())
+  /** Aborts the signal at a stop, and then begins the grace period. */
+  onStop(stop: Stop, beginGrace: () => () => void): void {
+    this.#removeListener = stop.onStop(() => {
+      this.#aborted = true
+      this.#abort?.abort(stopError())
+      this.#cancelGrace = beginGrace()
+    })
   }
 
   end(): void {
     this.#ended = true
+    this.#cancelGrace?.()
+    this.#removeListener?.()
   }
 }
 
-const perform = async (call: AnyFunction, assignment: Assignment, task: TaskContext): Promise<FunctionEnd> => {
+const perform = async (
+  call: AnyFunction,
+  assignment: Assignment,
+  task: TaskContext,
+  ended: (end: FunctionEnd) => void,
+): Promise<void> => {
   try {
     const input = assignment.inputFiles === undefined ? assignment.input : await inputValue(assignment)
-    return { json: jsonOf(await call(input, task), assignment.maxOutputBytes) }
+    ended({ json: jsonOf(await call(input, task), assignment.maxOutputBytes) })
   } catch (error) {
-    return { error: new ErrorReport(error) }
+    ended({ error: new ErrorReport(error) })
   }
 }

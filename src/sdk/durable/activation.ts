@@ -449,6 +449,8 @@ export class Activation implements StepTools {
 
   /** Suspends the function when nothing of it can go on: it gets one tick to reach its next step. */
   #suspendWhenIdle(): void {
+    // While the function does not wait, or a step is active, nothing is to be done: whatever changes that calls this method again.
+    if (this.#active > 0 || this.#pendingSteps.size === 0) return
     setImmediate(() => {
       if (this.#hasEnded || this.#active > 0 || this.#pendingSteps.size === 0) return
       const dueTimes = [...this.#pendingSteps].flatMap(({ until }) => until ?? [])

@@ -251,9 +251,9 @@ const withOwnInput = (assignment: Assignment): Assignment => {
 /** Validates the input again: it may have been enqueued by other code, and the handler gets the schema's output. */
 const handlerOf =
   ({ name, schema, handler }: AnyTask, tx: SqlTransaction = NO_TRANSACTION): AnyFunction =>
-  async (input: unknown, context: FunctionContext): Promise<unknown> => {
-    const checked: unknown = schema === undefined ? input : await validate(schema, input, `the input of ${name}`)
-    return await handler(checked as never, new HandlerContext(context, tx))
+  (input: unknown, context: FunctionContext): unknown => {
+    const run = (checked: unknown): unknown => handler(checked as never, new HandlerContext(context, tx))
+    return schema === undefined ? run(input) : validate(schema, input, `the input of ${name}`).then(run)
   }
 
 /** Transaction of a task that has none. */

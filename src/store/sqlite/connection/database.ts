@@ -55,6 +55,8 @@ interface Prepared {
   statement: StatementSync
   /** The parameters are bound by name. */
   named: boolean
+  /** Names of the columns of a statement whose rows were returned as objects before. */
+  columns: readonly string[] | null
 }
 
 export class Database {
@@ -62,7 +64,6 @@ export class Database {
   readonly where: string
   readonly #db: DatabaseSync
   readonly #statements = new Map<string, Prepared>()
-  readonly #objectStatements = new Map<string, Prepared>()
   readonly #abilities: Abilities
   #open = true
 
@@ -113,10 +114,17 @@ export class Database {
     return this.list<T>(sql, ...values)[0]
   }
 
-  /** Returns rows as objects, for reads outside of the loop. */
+  /**
+   * Returns rows as objects, for reads outside of the loop. It builds them from arrays, which takes a third of the time of the objects that
+   * SQLite returns and that have to be copied, because they have no prototype.
+   */
   list<T>(sql: string, ...values: Value[]): T[] {
-    const { statement, named } = this.#prepared(sql, false)
-    return (named ? statement.all(byName(values)) : statement.all(...values)).map((row) => ({ ...row }) as T)
+    const prepared = this.#prepared(sql)
+    const { statement, named } = prepared
+    const rows = named ? statement.all(byName(values)) : statement.all(...values)
+    if (!this.#abilities.arrays) return rows.map((row) => ({ ...row }) as T)
+    const columns = (prepared.columns ??= statement.columns().map(({ name }) => name))
+    return (rows as unknown as Value[][]).map((row) => objectOf(columns, row) as T)
   }
 
   /** Runs a statement of a user, whose parameters are `$1`, `$2`, … or `?`. */
@@ -149,20 +157,24 @@ export class Database {
   close(): void {
     this.#open = false
     this.#statements.clear()
-    this.#objectStatements.clear()
     this.#db.close()
   }
 
-  #prepared(sql: string, arrays = this.#abilities.arrays): Prepared {
-    const statements = arrays ? this.#statements : this.#objectStatements
-    let prepared = statements.get(sql)
+  #prepared(sql: string): Prepared {
+    let prepared = this.#statements.get(sql)
     if (prepared === undefined) {
-      prepared = { statement: this.#db.prepare(sql), named: !this.#abilities.numbers && NUMBERED.test(sql) }
-      if (arrays) prepared.statement.setReturnArrays(true)
-      statements.set(sql, prepared)
+      prepared = { statement: this.#db.prepare(sql), named: !this.#abilities.numbers && NUMBERED.test(sql), columns: null }
+      if (this.#abilities.arrays) prepared.statement.setReturnArrays(true)
+      this.#statements.set(sql, prepared)
     }
     return prepared
   }
+}
+
+const objectOf = (columns: readonly string[], row: readonly Value[]): { [column: string]: Value } => {
+  const object: { [column: string]: Value } = {}
+  for (let i = 0; i < columns.length; i++) object[columns[i]!] = row[i]!
+  return object
 }
 
 /** Matches a statement with numbered parameters. */

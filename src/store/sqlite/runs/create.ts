@@ -6,7 +6,7 @@ import { runPriority } from "../../../core/rules/runs/new-rows.ts"
 import type { NewRun, RunRow } from "../../contract/store.ts"
 import { startPendingRuns, startRun } from "../advance/close-runs.ts"
 import { emitRun } from "../advance/events.ts"
-import { readRun } from "./run-reads.ts"
+import { readNewRun, readRun } from "./run-reads.ts"
 import type { Tx } from "../tx.ts"
 
 const INSERT = `
@@ -38,7 +38,7 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
   for (const workflowId of waiting) startPendingRuns(tx, workflowId)
   tx.wake.noteRowsCreated()
   return found.map(({ seq, inserted }, i) => {
-    const run = readRun(tx, seq)!
+    const run = inserted ? readNewRun(tx, seq) : readRun(tx, seq)!
     if (inserted && run.status === "pending") emitRun(tx, run.id, "pending", null)
     // A run with the caller's id is the caller's, also when an earlier call has inserted it, whose reply was lost.
     return { run, created: run.id === runs[i]!.id }

@@ -16,6 +16,11 @@ const BY_ID = `${COLUMNS} WHERE r.id = ?`
 export const readRun = (session: Session, seq: number): RunRow | null =>
   withCounts(session, session.db.find<RunColumns>(BY_SEQ, seq))
 
+/** Reads a run that this transaction has created: none of its tasks is in flight. */
+export const readNewRun = ({ db }: Session, seq: number): RunRow => runOf(db.find<RunColumns>(BY_SEQ, seq)!, NONE_IN_FLIGHT)
+
+const NONE_IN_FLIGHT = { dispatched: 0, running: 0 }
+
 export const getRun = (session: Session, id: RunId): RunRow | null =>
   withCounts(session, session.db.find<RunColumns>(BY_ID, id))
 
