@@ -3,9 +3,10 @@
 
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
-import { bundleOf, writeBundles } from "./packages/bundled.ts"
+import { writeBundles } from "./packages/bundled.ts"
 import { closureOf, scriptsOf, specifiersOf } from "./packages/closure.ts"
 import { withImports } from "./packages/imports.ts"
+import { withLibraries, writeLibrary } from "./packages/library.ts"
 import { manifestOf, type PackageFields, type RootManifest } from "./packages/manifest.ts"
 
 const ROOT = join(import.meta.dirname, "..")
@@ -14,19 +15,22 @@ const DIST = join(ROOT, "dist")
 interface Package extends PackageFields {
   /** JavaScript and declarations, relative to dist/. */
   code: readonly string[]
+  /** Scripts among them that users import: the package contains all scripts as a few files. Absent: it contains each as it is. */
+  entries?: readonly string[]
   /** Other files and folders with their paths in the package, by their paths in the checkout. */
   files: { [path: string]: string }
 }
 
 const root = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as RootManifest
 
-const library = (): Package => ({
+const library = (entries: readonly string[]): Package => ({
   name: "ork",
   description: "Durable jobs, functions and workflows for TypeScript, on SQLite or Postgres, inside your program",
   bin: { ork: "bin/ork.cjs" },
   exports: root.exports,
   includes: [],
-  code: closureOf(DIST, entriesOf(root)),
+  code: closureOf(DIST, entries),
+  entries: entries.filter(isScript),
   files: { "bin/ork.cjs": "bin/ork.cjs", "docs/sdk.md": "README.md" },
 })
 
@@ -56,29 +60,29 @@ const entriesOf = ({ exports }: RootManifest): string[] =>
 
 const write = async (each: Package, folder: string): Promise<void> => {
   rmSync(folder, { recursive: true, force: true })
+  const dist = join(folder, "dist")
   for (const file of each.code) {
-    const target = join(folder, "dist", file)
+    if (isScript(file) && each.entries !== undefined) continue
+    const target = join(dist, file)
     mkdirSync(dirname(target), { recursive: true })
     writeFileSync(target, packedCode(file))
   }
-  await writeBundles(ROOT, join(folder, "dist/bundled"))
+  if (each.entries !== undefined) await writeLibrary(DIST, each.entries, dist)
+  await writeBundles(ROOT, join(dist, "bundled"))
   for (const [path, target] of Object.entries({ ...each.files, LICENSE: "LICENSE" })) {
     cpSync(join(ROOT, path), join(folder, target), { recursive: true, filter: isWanted })
   }
-  const specifiers = specifiersOf(
-    DIST,
-    each.code.filter((file) => file.endsWith(".js")),
-  )
+  const specifiers = specifiersOf(DIST, each.code.filter(isScript))
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifestOf(root, each, specifiers), null, 2)}\n`)
 }
 
 /** Returns a file of dist/ as the package contains it. */
 const packedCode = (file: string): string => {
   const text = readFileSync(join(DIST, file), "utf8")
-  if (file.endsWith(".d.ts")) return withImports(file, text, scriptPath)
-  const withoutMap = text.replace(/\n\/\/# sourceMappingURL=.*\s*$/, "\n")
-  return withImports(file, withoutMap, (specifier) => bundleOf(specifier, file))
+  return isScript(file) ? withLibraries(file, text) : withImports(file, text, scriptPath)
 }
+
+const isScript = (file: string): boolean => file.endsWith(".js")
 
 /** Declarations name each other as `./a.ts`; every version of TypeScript finds `./a.js`. */
 const scriptPath = (specifier: string): string | null =>
@@ -90,7 +94,7 @@ const isWanted = (path: string): boolean => !/\.(?:map|gz|br|pyc)$|\/(?:__pycach
 /** Writes the packages and returns their folders. */
 export const writePackages = async (folder: string): Promise<string[]> => {
   if (!existsSync(join(DIST, "main.js"))) throw new Error("dist/ is not built; run `npm run build`")
-  const packages = [library(), server()]
+  const packages = [library(entriesOf(root)), server()]
   for (const each of packages) await write(each, join(folder, each.name))
   return packages.map(({ name }) => join(folder, name))
 }

@@ -1,5 +1,5 @@
 // usage: npm run bench -- peers [--install] [--rounds N] [--jobs N] [--only TEXT] [--no-million] [--write]
-// Compares Ork with other products: products and rounds take turns, each round in a fresh process. Prints a JSON line per round and the
+// Compares Ork, packed from dist/, with other products: products and rounds take turns, each round in a fresh process. Prints a JSON line per round and the
 // comparisons; `--write` writes docs/performance.md. `--install` installs the other products into bench/peers first. `--no-million` leaves
 // out the workload of a million jobs, which has one round of several minutes.
 
@@ -8,6 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { cpus, release, totalmem } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { writePackages } from "../../scripts/pack.ts"
 import { ask } from "../../test/support/components/postgres.ts"
 import { tempFolder } from "../support.ts"
 import type { Services } from "./driver.ts"
@@ -109,6 +110,7 @@ if (values.install) execFileSync("npm", ["install", "--no-audit", "--no-fund"], 
 if (!existsSync(join(HERE, "node_modules")))
   throw new Error("the other products are not installed: npm run bench -- peers --install")
 
+await writePackages(join(ROOT, "dist-packages"))
 const folder = tempFolder()
 const servers = await startServers(folder.path)
 const rounds: Round[] = []

@@ -9,7 +9,8 @@ export interface ImportedModule {
   end: number
 }
 
-const REQUIRE = /\brequire\("[^"\n]+"/g
+/** A bundle renames some of the functions `require` that its modules create. */
+const REQUIRE = /\brequire(?:\$\d+)?\("[^"\n]+"/g
 
 /** Returns the modules in the order of the text. */
 export const importsOf = (file: string, text: string): ImportedModule[] => {
@@ -19,7 +20,7 @@ export const importsOf = (file: string, text: string): ImportedModule[] => {
     ...module.staticExports.flatMap(({ entries }) => entries.flatMap(({ moduleRequest }) => moduleRequest ?? [])),
     ...module.dynamicImports.map(({ moduleRequest }) => moduleRequest),
     ...[...text.matchAll(REQUIRE)].map(({ 0: call, index }) => ({
-      start: index + "require(".length,
+      start: index + call.indexOf('"'),
       end: index + call.length,
     })),
   ]

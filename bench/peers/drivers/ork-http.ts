@@ -6,9 +6,10 @@ import { startOrkServer } from "../../ork-server.ts"
 import type { Driver } from "../driver.ts"
 import type { CountCompleted } from "./ork.ts"
 
-const built = (file: string): Promise<unknown> => import(new URL(`../../../dist/sdk/${file}`, import.meta.url).href)
-const { startWorker, task } = (await built("index.js")) as typeof Sdk
-const { OrkClient } = (await built("client.js")) as typeof ClientSdk
+const packed = (file: string): Promise<unknown> =>
+  import(new URL(`../../../dist-packages/ork/dist/sdk/${file}`, import.meta.url).href)
+const { startWorker, task } = (await packed("index.js")) as typeof Sdk
+const { OrkClient } = (await packed("client.js")) as typeof ClientSdk
 
 const BULK = 1000
 

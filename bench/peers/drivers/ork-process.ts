@@ -2,8 +2,8 @@
 
 import type * as Sdk from "../../../src/sdk/index.ts"
 
-const BUILT = new URL("../../../dist/sdk/index.js", import.meta.url).href
-const { Ork, task } = (await import(BUILT)) as typeof Sdk
+const PACKED = new URL("../../../dist-packages/ork/dist/sdk/index.js", import.meta.url).href
+const { Ork, task } = (await import(PACKED)) as typeof Sdk
 
 const [database, folder] = process.argv.slice(2) as [string, string]
 const REPORT_MS = 20

@@ -1,12 +1,11 @@
-// Ork as a library: the engine in this process, through the public interface of the built package; or over HTTP (ork-http.ts).
+// Ork as a library: the engine in this process, through the public interface of the package that users install; or over HTTP (ork-http.ts).
 
 import type * as Sdk from "../../../src/sdk/index.ts"
 import { CHAIN_STEPS, type Driver, FAN_OUT, FUNCTION_STEPS, type RoundOptions } from "../driver.ts"
 import type { Workload } from "../products.ts"
-import { openOverHttp } from "./ork-http.ts"
 
-const BUILT = new URL("../../../dist/sdk/index.js", import.meta.url).href
-const { graph, Ork, task, workflow } = (await import(BUILT)) as typeof Sdk
+const PACKED = new URL("../../../dist-packages/ork/dist/sdk/index.js", import.meta.url).href
+const { graph, Ork, task, workflow } = (await import(PACKED)) as typeof Sdk
 
 let ran = 0
 const noop = task("noop", {}, async () => {
@@ -62,8 +61,11 @@ interface OrkRound extends Pick<RoundOptions, "folder" | "workload" | "variant">
 /** Returns the number of completed jobs, read by a connection of its own. */
 export type CountCompleted = () => Promise<number>
 
-export const openOrk = (round: OrkRound, completed: CountCompleted): Promise<Driver> =>
-  round.variant.overHttp === true ? openOverHttp(round.database, round.folder, completed) : openEmbedded(round, completed)
+export const openOrk = async (round: OrkRound, completed: CountCompleted): Promise<Driver> => {
+  if (round.variant.overHttp !== true) return await openEmbedded(round, completed)
+  const { openOverHttp } = await import("./ork-http.ts")
+  return await openOverHttp(round.database, round.folder, completed)
+}
 
 const openEmbedded = async (
   { database, folder, workload, variant: { concurrency } }: OrkRound,
