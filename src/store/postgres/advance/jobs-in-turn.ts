@@ -13,7 +13,10 @@ import type { AppliedChanges, AttemptUpdate } from "./apply-changes.ts"
 import type { LastChange } from "./coalesce-changes.ts"
 import { deleteStopRequests } from "./stop-requests.ts"
 
-/** The count is the reply, which is shorter than the rows. */
+/**
+ * Locks rows before the update that finishes them. The update alone would not wait for a transaction that adds dependents of the jobs
+ * (jobs/edges.ts), and would leave those PENDING. The count is the reply, which is shorter than the rows.
+ */
 const LOCK = statement(
   "jobs_lock",
   "SELECT count(*) FROM (SELECT 1 FROM tasks WHERE id = ANY (:rows::bigint[]) ORDER BY id FOR UPDATE) locked",
