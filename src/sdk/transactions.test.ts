@@ -181,6 +181,19 @@ describe.each<Kind>(["sqlite", "postgres"])("on %s", (kind) => {
       await expect(job.result({ timeout: "20s" })).rejects.toThrow(TaskFailedError)
     })
 
+    it("writes nothing with tx after its handler has returned", async () => {
+      const database = await databaseOf(kind)
+      const handlerEnded = Promise.withResolvers<void>()
+      const late = Promise.withResolvers<unknown>()
+      const careless = txTask("careless", {}, (_, { tx }) => {
+        void handlerEnded.promise.then(() => tx.query("INSERT INTO ledger VALUES ('late', 1)")).then(late.resolve, late.reject)
+      })
+      const ork = await open(database, [careless])
+      await (await ork.enqueue(careless, null)).result({ timeout: "20s" })
+      handlerEnded.resolve()
+      await expect(late.promise).rejects.toThrow("tx has ended: await its queries before the function returns")
+    })
+
     it("returns results that are objects in the object store", async () => {
       const database = await databaseOf(kind)
       const large = txTask("large", {}, async (_, { tx }) => {

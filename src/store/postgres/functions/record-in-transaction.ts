@@ -3,7 +3,7 @@
 
 import pg from "pg"
 import { outputColumns } from "../../shared/codec.ts"
-import { StoreUnavailable } from "../../contract/errors.ts"
+import { StoreUnavailable, UnusableTransaction } from "../../contract/errors.ts"
 import { codeOf, hostOf, quoted, toStoreError } from "../connection/connection.ts"
 import { literal } from "../connection/literal.ts"
 import { statement } from "../connection/statement.ts"
@@ -21,6 +21,29 @@ const FIND = statement(
   "step_recorded",
   "SELECT 1 FROM steps WHERE task_id = :row AND name = :name AND occurrence = :occurrence::int AND state = 'success'",
 )
+
+/** A client as the user's function gets it: without queries when the function has returned, because others use its connection then. */
+class EndingClient {
+  readonly client: pg.PoolClient
+  #ended = false
+
+  constructor(client: pg.PoolClient) {
+    this.client = new Proxy(client, {
+      get: (target, key): unknown => {
+        if (key === "query" && this.#ended) return rejectQuery
+        const value: unknown = Reflect.get(target, key, target)
+        return typeof value === "function" ? (value.bind(target) as unknown) : value
+      },
+    })
+  }
+
+  end(): void {
+    this.#ended = true
+  }
+}
+
+const rejectQuery = (): Promise<never> =>
+  Promise.reject(new UnusableTransaction("tx has ended: await its queries before the function returns"))
 
 export class UserTransactions {
   readonly #pool: pg.Pool
@@ -45,12 +68,14 @@ export class UserTransactions {
 
   readonly record: TransactionStore["recordInTransaction"] = async (step, work) => {
     const client = await this.#connect()
+    const tx = new EndingClient(client)
     let broken: Error | undefined
     const onError = (error: Error): void => void (broken ??= error)
     client.on("error", onError)
     try {
       await client.query("BEGIN").catch((error: unknown) => this.#throwStoreError(error))
-      const columns = outputColumns(await work(client))
+      const columns = outputColumns(await work(tx.client))
+      tx.end()
       const { row, attemptId, name, occurrence, position, startedAt } = step
       const values = [row, attemptId, columns[0], name, occurrence, columns[1], columns[2], startedAt, position]
       const { rows } = await client.query<{ held: boolean }>(`${this.#complete}(${values.map(literal).join(", ")}) AS held`)
@@ -68,6 +93,7 @@ export class UserTransactions {
       if (broken === undefined || TOO_LONG.test(codeOf(broken)) || TOO_LONG.test(codeOf(error))) throw error
       throw new StoreUnavailable(hostOf(this.#url), broken.message, { cause: error })
     } finally {
+      tx.end()
       client.off("error", onError)
       client.release(broken)
     }
