@@ -84,7 +84,8 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): AdvanceResult =
   const dispatched = [...claimedOnUnblock, ...work.rows]
   if (leavesFunctions(tx, rowsToUnblock, dispatched)) tx.wake.noteWorkLeft()
   tx.wake.noteRowsClaimed(() => hasReadyRows(tx))
-  for (const row of dispatched) emitTask(tx, row, { status: "dispatched", at: tx.at, attempt: row.attempt })
+  for (const { runSeq, node, path, lane, item, attempt } of dispatched)
+    emitTask(tx, { runSeq, node, path, lane, jobName: item }, { status: "dispatched", at: tx.at, attempt })
   return {
     rejected,
     claims: toClaims(tx, dispatched),
