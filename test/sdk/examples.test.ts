@@ -21,9 +21,9 @@ const example = (file: string): string => join(REPO, "examples/sdk", file)
 
 describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
   it.each([
-    ["jobs", "true false\ntrue\nHello ada@example.com\n"],
+    ["jobs", "true false\ntrue\nHello ada@example.com\nsend-email failed: no such address\n"],
     ["testing", "discover 1, load 3, load 3, load 3, report 1\n"],
-    ["order", '{"shipped":true,"item":"book"}\n'],
+    ["order", '{"shipped":true,"item":"book","mail":"mail to ada@example.com"}\n'],
     ["graph", '2026_01_31_a_csv 2026_01_31_b_csv 2026_01_31_c_csv\n{"load":[{"table":"eu_1"},{"table":"eu_2"}]}\n'],
     ["transaction", "{ order: 'o1' }\n"],
   ])("examples/sdk/%s prints %j", async (name, expected) => {
