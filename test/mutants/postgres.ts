@@ -295,4 +295,28 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     ],
     foundBy: conformance("expiring job"),
   },
+  {
+    name: "postgres-trusts-cache-after-lost-commit",
+    bug: "A store that did not learn the outcome of a commit frees the slots of a waiting attempt twice.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/advance-connection.ts",
+        find: "for (const { attemptId } of batch.changes) inFlight.delete(attemptId)",
+        replace: "",
+      },
+    ],
+    foundBy: { tests: ["src/store/postgres/postgres.test.ts", "-t", "waiting attempt twice"] },
+  },
+  {
+    name: "postgres-rejects-finish-beside-wait",
+    bug: "A callback is rejected when the wait of its attempt is sent again in the same batch.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/coalesce-changes.ts",
+        find: "if (attempt.last !== null) return replacesWait(attempt, change)",
+        replace: "if (attempt.last !== null) return false",
+      },
+    ],
+    foundBy: conformance("comes with the repeated wait"),
+  },
 ]

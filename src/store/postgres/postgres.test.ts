@@ -405,6 +405,22 @@ describe("a lost connection", () => {
     expect(await store.listAudit({ limit: 9 })).toMatchObject([request])
   })
 
+  it("in the reply to a COMMIT does not free the slots of a waiting attempt twice", async () => {
+    const road = await startRoad(database.url)
+    const server = await join(road.url, setup().schema)
+    await start(server, workflow({ a: {}, b: {}, c: {}, d: {} }, { concurrency: 2 }), 1)
+    const { claims } = await server.turn([], 9)
+    expect(claims).toHaveLength(2)
+    const { row, attemptId } = claims[0]!
+    const wait: Change = { row, attemptId, kind: "wait", waitingOn: { kind: "approval", message: "go?" }, delayMs: null }
+    road.loseNextCommit()
+    await expect(server.turn([wait])).rejects.toThrow(StoreUnavailable)
+    const repeated = await server.turn([wait], 9)
+    expect(repeated.rejected).toEqual([])
+    const later = await server.turn([], 9)
+    expect([...repeated.claims, ...later.claims]).toHaveLength(1)
+  })
+
   it("that stalls while it holds the lock of the audit log holds up others for seconds only", { timeout: 20_000 }, async () => {
     const road = await startRoad(database.url)
     const { schema, join: another } = setup()

@@ -141,6 +141,14 @@ export const waitingTests = (open: Open): void => {
       expect(await world.gate()).toMatchObject([{ attempt: 1, wait: { on: SLEEP, elapsedMs: 510 } }])
     })
 
+    it("finishes by a result that comes with the repeated wait", async () => {
+      const world = await setup(open)
+      const { run, gate } = await waiting(world, null)
+      const { rejected } = await world.turn({ changes: [waits(gate, null), world.ended(gate, "success", "yes")] })
+      expect(rejected).toEqual([])
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "success", attempt: 1, output: { inline: "yes" } })
+    })
+
     it("keeps a claim when the wait before it is sent again", async () => {
       const world = await setup(open)
       const { run, gate } = await waiting(world, 0)

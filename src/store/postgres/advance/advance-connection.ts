@@ -63,7 +63,7 @@ export class AdvanceConnection {
   }
 
   async advance(batch: Batch): Promise<AdvanceResult> {
-    const { missedLimits } = this.#context.cache
+    const { missedLimits, inFlight } = this.#context.cache
     const input = this.#input(batch, [...missedLimits])
     missedLimits.clear()
     this.busy = true
@@ -78,6 +78,8 @@ export class AdvanceConnection {
       return advanced
     } catch (error) {
       for (const limit of input.missedLimits) missedLimits.add(limit)
+      // The turn may have committed: the rows of its changes are read again.
+      for (const { attemptId } of batch.changes) inFlight.delete(attemptId)
       throw asInvalidValue(error)
     } finally {
       this.busy = false

@@ -1,5 +1,5 @@
 // Coalesces the changes of a batch by attempt: a start that its finish follows becomes one write. Changes after an attempt's final one
-// are rejected, as they would be one by one.
+// are rejected, as they would be one by one, except for the finish of an attempt that waits.
 
 import type { Change, Fence } from "../../../core/model/change.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
@@ -41,7 +41,7 @@ export const coalesceChanges = (changes: readonly Change[]): CoalescedChanges =>
 }
 
 const add = (attempt: AttemptChanges, change: Change): boolean => {
-  if (attempt.last !== null) return false
+  if (attempt.last !== null) return replacesWait(attempt, change)
   switch (change.kind) {
     case "started":
       if (attempt.expands.length > 0) return false
@@ -60,4 +60,14 @@ const add = (attempt: AttemptChanges, change: Change): boolean => {
       attempt.last = change
       return true
   }
+}
+
+/**
+ * Lets the finish of an attempt that waits replace its wait, which is sent again when the reply to its commit was lost. Only a lease
+ * holder loses attempts, and an attempt that waits has none.
+ */
+const replacesWait = (attempt: AttemptChanges, change: Change): boolean => {
+  if (attempt.last?.kind !== "wait" || change.kind !== "finish" || change.result.state === "lost") return false
+  attempt.last = change
+  return true
 }
