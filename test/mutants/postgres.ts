@@ -305,7 +305,7 @@ export const POSTGRES_BUGS: PlantedBug[] = [
         replace: "",
       },
     ],
-    foundBy: { tests: ["src/store/postgres/postgres.test.ts", "-t", "waiting attempt twice"] },
+    foundBy: { tests: ["src/store/postgres/postgres.test.ts", "-t", "reply to a COMMIT"] },
   },
   {
     name: "postgres-rejects-finish-beside-wait",
@@ -317,6 +317,6 @@ export const POSTGRES_BUGS: PlantedBug[] = [
         replace: "if (attempt.last !== null) return false",
       },
     ],
-    foundBy: conformance("comes with the repeated wait"),
+    foundBy: conformance("a row that waits"),
   },
 ]
