@@ -1,6 +1,8 @@
 // Checks of the values that programs give as options: those that types cannot rule out, and those that JavaScript passes on. Each throws a
 // TypeError in which `what` names the option. The bounds are those of the API.
 
+import { NAME } from "../core/model/names.ts"
+
 export const MAX_LIMIT = 1_000_000
 const MAX_TEXT = 255
 const CONTROL = /[\u0000-\u001f\u007f]/
@@ -19,6 +21,12 @@ export const checkText = (value: string, what: string, max = MAX_TEXT): string =
   if (typeof value === "string" && value !== "" && !CONTROL.test(value) && value.isWellFormed() && [...value].length <= max)
     return value
   throw new TypeError(`${what} is ${textOf(value)}, but must be a text of 1 to ${max} characters without control characters`)
+}
+
+export const checkScheduleName = (name: string): void => {
+  if (NAME.test(name)) return
+  const hint = 'use a name of at most 128 letters, digits, "_", "." and "-", beginning with a letter or digit'
+  throw new TypeError(`the schedule ${textOf(name)}: ${hint}`)
 }
 
 export const checkOneOf = <Value extends string>(value: Value, allowed: readonly Value[], what: string): Value => {

@@ -63,6 +63,7 @@ it("rejects what a program rejects, and writes nothing", async () => {
     await expect(ork.enqueue(count, 1, { priority: 11 })).rejects.toThrow(TypeError)
     await expect(ork.enqueue("count" as never, 1)).rejects.toThrow(TypeError)
     await expect(ork.signal("none", signal("paid"), 1n)).rejects.toThrow(NotJsonError)
+    await expect(ork.schedule("", "0 8 * * 1", count, {})).rejects.toThrow('the schedule "": use a name')
     expect(await ork.enqueueAll(count, [])).toEqual([])
     expect(await ork.get("none")).toBeNull()
     await ork.unschedule("none")

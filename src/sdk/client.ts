@@ -19,7 +19,7 @@ import {
 } from "../protocol/client/client.ts"
 import type { AnyTask, RetryOptions, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { checkIsDefinition, checkIsTask } from "./check-definitions.ts"
-import { checkText } from "./checks.ts"
+import { checkScheduleName, checkText } from "./checks.ts"
 import { type Duration, toMs } from "./duration.ts"
 import { checkEnqueueOptions, checkIsNew, checkRunOptions } from "./enqueue-options.ts"
 import {
@@ -256,6 +256,7 @@ export class OrkClient implements Orkable {
 
   /** Throws for the name of a workflow that has no schedule: it would be replaced or removed. */
   async #checkIsSchedule(name: string): Promise<void> {
+    checkScheduleName(name)
     const workflow = await orNull(this.#api.getWorkflow(name))
     if (workflow === null || workflow.schedules.length > 0) return
     throw new ConflictError(`${name} is the name of a workflow; give its schedule another name, such as ${name}-daily`)

@@ -1,8 +1,7 @@
 // Checks what a program gives for a schedule.
 
-import { NAME } from "../../core/model/names.ts"
 import { cronProblem, isTimezone } from "../../core/time/cron.ts"
-import { checkOneOf } from "../checks.ts"
+import { checkOneOf, checkScheduleName } from "../checks.ts"
 import type { ScheduleOptions } from "../orkable.ts"
 
 const CATCHUP = ["none", "latest", "all"] as const
@@ -15,10 +14,7 @@ export const checkSchedule = (
   { timezone = "UTC", catchup = "none", overlap = "skip" }: ScheduleOptions,
 ): Required<ScheduleOptions> & { cron: string } => {
   const what = `the schedule ${JSON.stringify(name)}`
-  if (!NAME.test(name))
-    throw new TypeError(
-      `${what}: use a name of at most 128 letters, digits, "_", "." and "-", beginning with a letter or digit`,
-    )
+  checkScheduleName(name)
   const problem = cronProblem(cron)
   if (problem !== null) throw new TypeError(`${what}: ${problem}`)
   if (!isTimezone(timezone))
