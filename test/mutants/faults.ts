@@ -9,8 +9,8 @@ export const FAULT_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/engine/attempts/attempt-runner.ts",
-        find: "Number.POSITIVE_INFINITY : this.#clock.monotonic() + ms",
-        replace: "Number.POSITIVE_INFINITY : this.#clock.now() + ms",
+        find: "Number.POSITIVE_INFINITY : this.#timing.clock.monotonic() + ms",
+        replace: "Number.POSITIVE_INFINITY : this.#timing.clock.now() + ms",
       },
       {
         file: "src/engine/attempts/timeout-timer.ts",
