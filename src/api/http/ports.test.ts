@@ -7,7 +7,7 @@ import { rejectChanges } from "../testing/store.ts"
 import { type Api, STORE_READS } from "./ports.ts"
 
 const READ =
-  /^(?:kind|leases|compiled|stats|nextTickMs|workerToken|isMessageUsed|childOutputs|(?:find|get|list|search|count)[A-Z]\w*)$/
+  /^(?:kind|usesLeases|stats|nextTickMs|workerToken|isMessageUsed|childOutputs|(?:find|get|list|search|count)[A-Z]\w*)$/
 
 test("handlers see only reads of the store", () => {
   expectTypeOf<keyof Api["store"]>().toEqualTypeOf<(typeof STORE_READS)[number]>()

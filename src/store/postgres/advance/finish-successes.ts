@@ -162,7 +162,10 @@ interface Summary {
 type UnblockedRow = Omit<
   ClaimedRow,
   "limits" | "run_id" | "version_id" | "generation" | "cancelling" | "run_status" | "run_error" | "paused"
->
+> & {
+  /** Position in claim order. Postgres returns the rows in any order. */
+  number: number
+}
 
 /** A row of the reply: the summary, and a claimed row if there is one. */
 export type Reply = Summary & (UnblockedRow | { id: null })
@@ -308,7 +311,8 @@ export const toResult = ({ finishes, effects }: SuccessesPlan, reply: readonly R
 /** Adds what is known of the runs: they are running, and neither paused nor being cancelled. */
 const toClaimedRows = (reply: readonly Reply[], { runs }: Effects): ClaimedRow[] => {
   const attempts = new Map(runs.map(({ anyAttempt }) => [anyAttempt.runSeq, anyAttempt]))
-  return reply.filter(hasClaim).map((row) => {
+  const claimed = reply.filter(hasClaim).toSorted((one, other) => one.number - other.number)
+  return claimed.map((row) => {
     const { runId, versionId, generation } = attempts.get(row.run_seq)!
     return {
       ...row,
