@@ -219,4 +219,10 @@ export const SERVICE_BUGS: PlantedBug[] = [
     ],
     foundBy: SIM_ON_SQLITE,
   },
+  {
+    name: "service-forgets-failed-pass",
+    bug: "A pass of a service that fails right after one that planned nothing is not repeated.",
+    edits: [{ file: "src/engine/services/due-loop.ts", find: "      dueMs = RETRY_MS\n", replace: "" }],
+    foundBy: { tests: ["src/engine/services/due-loop.test.ts"] },
+  },
 ]

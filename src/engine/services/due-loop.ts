@@ -70,7 +70,7 @@ export abstract class DueLoop {
   async #run(): Promise<void> {
     const { clock, log } = this.#options
     const { signal } = this.#stop
-    let dueMs: number | null = RETRY_MS
+    let dueMs: number | null = null
     try {
       while (this.#passWanted && !signal.aborted) {
         this.#passWanted = false
@@ -78,6 +78,7 @@ export abstract class DueLoop {
       }
     } catch (error) {
       log.warn({ error: String(error) }, this.#failureMessage)
+      dueMs = RETRY_MS
     }
     this.#running = null
     this.#cancelDue?.()
