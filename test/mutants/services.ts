@@ -222,7 +222,14 @@ export const SERVICE_BUGS: PlantedBug[] = [
   {
     name: "service-forgets-failed-pass",
     bug: "A pass of a service that fails right after one that planned nothing is not repeated.",
-    edits: [{ file: "src/engine/services/due-loop.ts", find: "      dueMs = RETRY_MS\n", replace: "" }],
+    edits: [
+      {
+        file: "src/engine/services/due-loop.ts",
+        find: "let dueMs: number | null = null",
+        replace: "let dueMs: number | null = RETRY_MS",
+      },
+      { file: "src/engine/services/due-loop.ts", find: "      dueMs = RETRY_MS\n", replace: "" },
+    ],
     foundBy: { tests: ["src/engine/services/due-loop.test.ts"] },
   },
 ]
