@@ -270,7 +270,7 @@ export class Engine {
 
   #publish(changes: readonly Change[], { events, closed, rejected }: AdvanceResult): void {
     this.#events.emit(events, resultsIn(changes, rejected))
-    for (const { runId } of closed) this.#upstreamFiles.remove(runId)
+    for (const { runId } of closed) void this.#upstreamFiles.remove(runId)
     this.#events.committed(closed, events)
   }
 }

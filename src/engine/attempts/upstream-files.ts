@@ -80,8 +80,11 @@ export class UpstreamFiles {
     return folder
   }
 
-  /** Removes the files of a closed run. Files that a crash leaves behind are removed together with the run. */
-  remove(runId: string): void {
+  /**
+   * Removes the files of a closed run. Files that a crash leaves behind are removed together with the run. Resolves when the files are
+   * gone, or the failure was logged.
+   */
+  async remove(runId: string): Promise<void> {
     if (!this.#runs.delete(runId)) return
     const { dataDir, log } = this.#options
     const runFolder = upstreamFolder(dataDir, runId)
@@ -90,6 +93,7 @@ export class UpstreamFiles {
       .catch((error: unknown) => log.warn({ run: runId, error: String(error) }, "failed to remove the upstream files of a run"))
       .finally(() => this.#removing.delete(runFolder))
     this.#removing.set(runFolder, removing)
+    await removing
   }
 
   async #writeOutputs({ attemptId }: TaskClaim, folder: string, outputs: Outputs): Promise<void> {

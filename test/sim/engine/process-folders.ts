@@ -3,10 +3,9 @@
 
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { setImmediate as immediate } from "node:timers/promises"
 import type { Output } from "../../../src/core/model/change.ts"
 import type { Json } from "../../../src/core/values/json.ts"
-import { UpstreamFiles, upstreamFolder } from "../../../src/engine/attempts/upstream-files.ts"
+import { UpstreamFiles } from "../../../src/engine/attempts/upstream-files.ts"
 import type { Folders } from "../../../src/engine/ports.ts"
 import type { Claim, TaskClaim } from "../../../src/store/contract/store.ts"
 import type { Simulation } from "../simulation.ts"
@@ -14,12 +13,10 @@ import { SILENT } from "./silent-log.ts"
 
 export class ProcessFolders implements Folders {
   readonly #simulation: Simulation
-  readonly #dataDir: string
   readonly #upstreamFiles: UpstreamFiles
 
   constructor(simulation: Simulation, dataDir: string) {
     this.#simulation = simulation
-    this.#dataDir = dataDir
     this.#upstreamFiles = new UpstreamFiles({ objects: simulation.objects, dataDir, log: SILENT })
   }
 
@@ -42,13 +39,7 @@ export class ProcessFolders implements Folders {
 
   /** Removes the files of a closed run. */
   remove(runId: string): void {
-    const folder = upstreamFolder(this.#dataDir, runId)
-    if (!existsSync(folder)) return
-    this.#upstreamFiles.remove(runId)
-    // Files that another process of the engine wrote stay.
-    this.#simulation.track(async () => {
-      for (let turns = 0; turns < 1000 && existsSync(folder); turns++) await immediate()
-    })
+    this.#simulation.track(() => this.#upstreamFiles.remove(runId))
   }
 }
 
