@@ -232,4 +232,16 @@ export const SERVICE_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/engine/services/due-loop.test.ts"] },
   },
+  {
+    name: "service-fires-outdated-ticks",
+    bug: "A server fires the later ticks of a plan whose first tick another server has fired.",
+    edits: [
+      {
+        file: "src/store/shared/schedules.ts",
+        find: "first.get(scheduleId) === nextAt.get(scheduleId)",
+        replace: "first.has(scheduleId)",
+      },
+    ],
+    foundBy: { tests: ["src/store/postgres/conformance.test.ts", "-t", "schedules"] },
+  },
 ]

@@ -1,7 +1,7 @@
 // Schedules of a deployed version, and their identity, in both stores.
 
 import type { ScheduleSpec } from "../../core/model/workflow.ts"
-import type { ScheduleRow } from "../contract/catalog.ts"
+import type { ScheduleRow, Tick } from "../contract/catalog.ts"
 
 export interface DeployedSchedules {
   workflowId: number
@@ -44,3 +44,13 @@ export const scheduleOf = (columns: ScheduleColumns): ScheduleRow => ({
   spec: JSON.parse(columns.spec) as ScheduleSpec,
   paused: Boolean(columns.paused),
 })
+
+/**
+ * Returns for each tick whether it may fire. The ticks of a schedule were planned together, so they fire together, or not at all when another
+ * server has fired the first of them: what they skip, and the runs that were cancelled for them, would be outdated. `nextAt`: by schedule.
+ */
+export const mayFire = (ticks: readonly Tick[], nextAt: ReadonlyMap<number, string | null>): boolean[] => {
+  const first = new Map<number, string>()
+  for (const { scheduleId, expected } of ticks) if (!first.has(scheduleId)) first.set(scheduleId, expected)
+  return ticks.map(({ scheduleId }) => first.get(scheduleId) === nextAt.get(scheduleId))
+}

@@ -109,6 +109,23 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
       expect(await world.store.lastTickRun(row!)).toBe(fired!.run!.id)
     })
 
+    it("fire the ticks that were planned together, or none of them when another server has fired the first", async () => {
+      const world = await setup(open)
+      await deploy(world, [spec()], [minute(1)])
+      world.clock.pass(2 * MINUTE)
+      const [row] = await all(world)
+      const planned = [tick(world, row!, null), tick(world, { ...row!, nextAt: minute(2) })]
+      const [other] = await world.store.fireTicks([tick(world, row!)])
+      expect(other).toMatchObject({ fired: true })
+      expect(await world.store.fireTicks(planned)).toEqual([
+        { fired: false, run: null },
+        { fired: false, run: null },
+      ])
+      expect(await all(world)).toMatchObject([{ nextAt: minute(2) }])
+      const [due] = await all(world)
+      expect(await world.store.fireTicks([tick(world, due!)])).toMatchObject([{ fired: true, run: { logicalDate: minute(2) } }])
+    })
+
     it("are ahead when their last tick is in the future, and move to an earlier tick unless another server has moved them", async () => {
       const world = await setup(open)
       await deploy(world, [spec(), spec()], [minute(1), minute(1)])

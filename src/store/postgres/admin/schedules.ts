@@ -7,6 +7,7 @@ import type { ScheduleSpec } from "../../../core/model/workflow.ts"
 import type { Catalog, ScheduleRow, SkippedTick, Tick } from "../../contract/catalog.ts"
 import {
   type DeployedSchedules,
+  mayFire,
   nextAtOf,
   sameTimes,
   SCHEDULE_COLUMNS,
@@ -138,7 +139,10 @@ const LOCK = statement(
   `SELECT id FROM workflows WHERE id IN (SELECT workflow_id FROM schedules WHERE id = ANY (:ids::bigint[])) ORDER BY id FOR UPDATE`,
 )
 
-const FIND = statement("ticks_find", "SELECT id, position, spec FROM schedules WHERE id = ANY (:ids::bigint[])")
+const FIND = statement(
+  "ticks_find",
+  `SELECT id, position, spec, next_at AS "nextAt" FROM schedules WHERE id = ANY (:ids::bigint[])`,
+)
 
 const FIRE = statement(
   "ticks_fire",
@@ -154,13 +158,25 @@ const FIRE = statement(
 export const fireTicks = async (tx: Tx, ticks: readonly Tick[]): Promise<{ fired: boolean; run: RunRow | null }[]> => {
   const ids = { ids: [...new Set(ticks.map(({ scheduleId }) => scheduleId))] }
   const locked = tx.run(LOCK, ids)
-  const specs = tx.run<{ id: number; position: number; spec: string }>(FIND, ids)
+  const finding = tx.run<{ id: number; position: number; spec: string; nextAt: string | null }>(FIND, ids)
   await locked
+  const schedules = await finding
   const keys = new Map(
-    (await specs).map(({ id, position, spec }) => [id, scheduleText(position, JSON.parse(spec) as ScheduleSpec)]),
+    schedules.map(({ id, position, spec }) => [id, scheduleText(position, JSON.parse(spec) as ScheduleSpec)]),
   )
-  const replies = ticks.map(({ scheduleId, expected, tick, nextAt, run, skipped }) =>
-    tx.run(FIRE, { scheduleId, expected, tick, nextAt, schedule: keys.get(scheduleId) ?? "", runId: run?.id ?? null, skipped }),
+  const allowed = mayFire(ticks, new Map(schedules.map(({ id, nextAt }) => [id, nextAt])))
+  const replies = ticks.map(({ scheduleId, expected, tick, nextAt, run, skipped }, i) =>
+    allowed[i]!
+      ? tx.run(FIRE, {
+          scheduleId,
+          expected,
+          tick,
+          nextAt,
+          schedule: keys.get(scheduleId) ?? "",
+          runId: run?.id ?? null,
+          skipped,
+        })
+      : [],
   )
   const fired: boolean[] = []
   for (const reply of replies) fired.push((await reply).length === 1)

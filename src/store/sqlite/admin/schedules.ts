@@ -7,6 +7,7 @@ import type { ScheduleSpec } from "../../../core/model/workflow.ts"
 import type { Catalog, ScheduleRow, SkippedTick, Tick } from "../../contract/catalog.ts"
 import {
   type DeployedSchedules,
+  mayFire,
   nextAtOf,
   sameTimes,
   SCHEDULE_COLUMNS,
@@ -101,8 +102,13 @@ RETURNING workflow_id, position, spec`
 const INSERT_TICK = `
 INSERT INTO ticks (workflow_id, schedule, tick_at, run_id, skipped) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
+const NEXT_OF = "SELECT next_at FROM schedules WHERE id = ?"
+
 export const fireTicks = (tx: Tx, ticks: readonly Tick[]): { fired: boolean; run: RunRow | null }[] => {
-  const fired = ticks.map((tick) => fire(tx, tick))
+  const ids = new Set(ticks.map(({ scheduleId }) => scheduleId))
+  const nextAt = new Map([...ids].map((id) => [id, tx.db.get<[string | null]>(NEXT_OF, id)?.[0] ?? null]))
+  const allowed = mayFire(ticks, nextAt)
+  const fired = ticks.map((tick, i) => allowed[i]! && fire(tx, tick))
   const runs = ticks.flatMap(({ run }, i) => (fired[i] && run !== null ? [run] : []))
   const created = createRuns(tx, runs)
   return ticks.map(({ run }, i) => ({ fired: fired[i]!, run: fired[i] && run !== null ? created.shift()!.run : null }))
