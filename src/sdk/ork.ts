@@ -61,8 +61,8 @@ export interface OrkOptions {
    */
   stallLimit?: Duration
   /**
-   * What is kept of finished work. Processes that run definitions remove the rest once an hour. Default: everything, except events that are
-   * older than an hour.
+   * Limits of how much finished work is kept. Processes that run definitions remove the rest once an hour. Default: all finished work is
+   * kept, and events for an hour.
    */
   retention?: RetentionOptions
   /** Where results over 64 KiB and logs go. Default: ORK_OBJECT_STORE, or file:.ork/objects. */

@@ -50,7 +50,7 @@ export interface Fence {
   attemptId: AttemptId
 }
 
-/** What every change has: the fence under which it was made. */
+/** Fields of every change: the fence of its attempt, and how it is committed. */
 export interface ChangeBase extends Fence {
   /**
    * Number of the run, or of the job's row. Changes with different keys may be committed concurrently; those with the same key

@@ -1,4 +1,4 @@
-// What the jobs and the runs of a program share.
+// The context that `Jobs` and `Runs` share: the engine and the parts of the program, and the results that callers wait for.
 
 import type { Engine } from "../../engine/engine.ts"
 import type { CreatedWork } from "../../store/contract/store.ts"

@@ -29,14 +29,14 @@ export const isDeletedJob = (path: string): boolean => path.includes(" ")
 export const hasNotStarted = ({ status, attempt }: { status: TaskStatus; attempt: number }): boolean =>
   status === "pending" && attempt === 0
 
-/** The same condition in SQL, for the row `t`. */
+/** SQL condition equal to `hasNotStarted`, for the row `t`. */
 export const HAS_NOT_STARTED = "t.status = 'pending' AND t.attempt = 0"
 
 /** Returns whether a job is claimed for the first time, and may not have started: its claim can be released. */
 export const isFirstClaim = ({ status, attempt }: { status: TaskStatus; attempt: number }): boolean =>
   status === "dispatched" && attempt === 1
 
-/** The same condition in SQL, for the row `t`. */
+/** SQL condition equal to `isFirstClaim`, for the row `t`. */
 export const IS_FIRST_CLAIM = "t.status = 'dispatched' AND t.attempt = 1"
 
 const STATUS = {

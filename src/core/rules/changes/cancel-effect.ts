@@ -1,5 +1,5 @@
-// What the cancel of a run, or the timeout of a group, does to a pending row. store/shared/cancellable.ts has the rule in SQL for both
-// stores, and tests compare them.
+// Decides what the cancel of a run, or the timeout of a group, does to a pending row. store/shared/cancellable.ts states the rule in SQL
+// for both stores, and tests compare the two.
 
 import { type ContainerRow, containerState } from "../../model/container-state.ts"
 

@@ -32,7 +32,7 @@ export interface AdvanceParts {
   context: StoreContext
   wakeParams: WakeParams
   creations: JointCreations
-  /** What the last turn of any connection has found out for the next one, of any connection. */
+  /** State that all connections share: each turn sets the hints for the next turn, whichever connection runs it. */
   shared: { hints: LoopHints }
 }
 
