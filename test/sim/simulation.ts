@@ -11,7 +11,7 @@ import { AttemptLog, describeTask, isDeferred, type LaunchedAttempt } from "./ch
 import { CommitLog } from "./checks/commits.ts"
 import { FunctionLog } from "./checks/functions.ts"
 import { type JobAttempt, JobLog } from "./checks/jobs.ts"
-import { checkLaunch } from "./checks/launches.ts"
+import { checkLaunch, isStored } from "./checks/launches.ts"
 import { lastIndex, Model } from "./checks/model.ts"
 import { QueueLog } from "./checks/queues.ts"
 import { checkStop } from "./checks/stops.ts"
@@ -290,7 +290,7 @@ export class Simulation {
     }
     this.log(process, `launches ${describeTask(attempt)} #${number}`)
     this.check(() => checkLaunch(this, attempt, assignment))
-    this.attemptLog.addLaunch(attempt)
+    this.attemptLog.addLaunch(attempt, isStored(this, attempt))
     return attempt
   }
 

@@ -48,6 +48,7 @@ export interface AppliedResult {
 
 /** History of a task since its run began or a user retried it. */
 export interface TaskHistory {
+  /** Without those that the tables no longer had: they may belong to the time before the retry. */
   launches: LaunchedAttempt[]
   /** Attempts in the order in which committed changes ended them. */
   applied: AppliedResult[]
@@ -79,10 +80,10 @@ export class AttemptLog {
     return history
   }
 
-  addLaunch(attempt: LaunchedAttempt): void {
+  addLaunch(attempt: LaunchedAttempt, isStored: boolean): void {
     this.attempts.set(attempt.id, attempt)
     this.live.add(attempt)
-    this.history(attempt.runId, attempt.simNode.index, attempt.path).launches.push(attempt)
+    if (isStored) this.history(attempt.runId, attempt.simNode.index, attempt.path).launches.push(attempt)
   }
 
   addResult(attempt: LaunchedAttempt, result: AttemptResult, output: Json): void {

@@ -41,6 +41,12 @@ export const checkLaunch = (simulation: Simulation, attempt: LaunchedAttempt, as
   }
 }
 
+/** Returns whether the task has this attempt. A retry replaces the attempts that an abandoned holder claimed before it. */
+export const isStored = (simulation: Simulation, { runId, simNode, path, id }: LaunchedAttempt): boolean => {
+  const run = simulation.tables.run(runId)
+  return run !== undefined && simulation.tables.task(run.seq, simNode.index, path)?.attempt_id === id
+}
+
 const checkRecorded = (attempt: LaunchedAttempt, row: TaskRecord | undefined): void => {
   if (row !== undefined && row.attempt_id === attempt.id && isLive(row)) return
   const found = row === undefined ? "no row" : `${row.status}, attempt ${row.attempt_id}`
