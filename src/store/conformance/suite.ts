@@ -41,6 +41,7 @@ import { scheduleTests } from "./admin/schedules.ts"
 import { pathTriggerTests } from "./admin/path-triggers.ts"
 import { triggerTests } from "./admin/triggers.ts"
 import { waitingTests } from "./tasks/waiting.ts"
+import { wakeTests } from "./claims/wakes.ts"
 import { workerTests } from "./claims/workers.ts"
 import type { Open } from "./world.ts"
 
@@ -92,4 +93,9 @@ export const serverSuite = (name: string, open: Open<ServerStore>): void => {
     taskNotificationTests(open)
     functionTests(open)
   })
+}
+
+/** Wake-ups of other processes; `open` returns `wakes`. */
+export const wakeSuite = (name: string, open: Open<ServerStore>): void => {
+  describe(`the wake-ups of ${name}`, () => wakeTests(open))
 }

@@ -25,6 +25,8 @@ export interface Opened<S extends Store = Store> {
   close(): Promise<void>
   /** Reports this holder's process as dead, for stores without leases. */
   kill?: (holder: HolderId) => void
+  /** Returns how often the store has woken those of other processes; without it, no other process uses the database. */
+  wakes?: () => Promise<number>
 }
 
 export type Open<S extends Store = Store> = (options: { clock: Clock; random: Random }) => Promise<Opened<S>>
@@ -77,7 +79,7 @@ export type World<S extends Store = Store> = Awaited<ReturnType<typeof setup<S>>
 export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
   const clock = testClock()
   const random = seededRandom(seed)
-  const { store, close, kill } = await open({ clock, random })
+  const { store, close, kill, wakes } = await open({ clock, random })
   let closed: Promise<void> | null = null
   const closeOnce = (): Promise<void> => (closed ??= close())
   onTestFinished(closeOnce)
@@ -149,6 +151,12 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
         tokenHash: `hash of ${name}`,
       })
       return id
+    },
+
+    /** Returns how often the store has woken those of other processes. */
+    wakes: async (): Promise<number> => {
+      if (wakes === undefined) throw new Error("no other process uses the database")
+      return wakes()
     },
 
     /** Makes this holder dead; the first one stays alive. */

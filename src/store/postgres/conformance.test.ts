@@ -2,7 +2,7 @@ import pg from "pg"
 import { afterAll, beforeAll } from "vitest"
 import { createDatabase, type TestDatabase } from "../../../test/support/components/postgres.ts"
 import { enforceRules } from "../../../test/support/components/postgres-rules.ts"
-import { serverSuite, storeSuite } from "../conformance/suite.ts"
+import { serverSuite, storeSuite, wakeSuite } from "../conformance/suite.ts"
 import type { Open } from "../conformance/world.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import { openPostgres } from "./postgres.ts"
@@ -14,6 +14,7 @@ let schemas = 0
 beforeAll(async () => {
   database = await createDatabase()
   probe = new pg.Client({ connectionString: database.url })
+  probe.on("notification", countNotification)
   await probe.connect()
 })
 // The database goes with the server of the test run: to drop hundreds of schemas takes long on a busy disk.
@@ -28,6 +29,30 @@ const caughtUp = async (): Promise<void> => {
     const { rows: found } = await probe.query<{ caught_up: boolean }>(CAUGHT_UP, [rows[0]!.xid])
     if (found[0]!.caught_up) return
   }
+}
+
+/** Payload of a notification that a test sends to itself. The earlier ones of its channel have arrived before it. */
+const MARKER = "marker"
+
+/** Notifications of each channel that `probe` listens to. */
+const heard = new Map<string, { wakes: number; marked: () => void }>()
+
+const countNotification = ({ channel, payload }: pg.Notification): void => {
+  const counts = heard.get(channel)!
+  if (payload === MARKER) counts.marked()
+  else counts.wakes++
+}
+
+/** Returns how often the stores of a schema have woken others since the first call. */
+const wakesOf = async (schema: string): Promise<number> => {
+  const channel = `ork_${schema}`
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const counts = { wakes: heard.get(channel)?.wakes ?? 0, marked: resolve }
+  heard.set(channel, counts)
+  await probe.query(`LISTEN "${channel}"`)
+  await probe.query("SELECT pg_notify($1, $2)", [channel, MARKER])
+  await promise
+  return counts.wakes
 }
 
 /** Schemas that no test uses. To empty one is much faster than to migrate a new one. */
@@ -64,8 +89,9 @@ const open: Open<ServerStore> = async ({ clock, random }) => {
     await empty(schema)
     unused.push(schema)
   }
-  return { store: { ...store, readEvents }, close }
+  return { store: { ...store, readEvents }, close, wakes: () => wakesOf(schema) }
 }
 
 storeSuite("Postgres", open)
 serverSuite("Postgres", open)
+wakeSuite("Postgres", open)

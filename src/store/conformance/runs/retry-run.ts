@@ -16,7 +16,8 @@ const planOf = async (world: World, run: RunRow, request: RetryRequest = {}): Pr
   return plan.reset
 }
 
-const retry = async (world: World, run: RunRow, request: RetryRequest = {}): Promise<boolean> =>
+/** Retries a finished run. Returns whether the store accepted the plan. */
+export const retry = async (world: World, run: RunRow, request: RetryRequest = {}): Promise<boolean> =>
   world.store.retryRun(run.id, await planOf(world, run, request))
 
 /** Finishes everything that can be claimed, failing the named tasks and skipping gated ones, until nothing changes. */
