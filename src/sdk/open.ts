@@ -3,6 +3,7 @@
 import { closeSync, openSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { parseObjectAddress } from "../core/settings/object-address.ts"
+import { checkNodeVersion } from "../core/settings/node-version.ts"
 import { explainMissing } from "../core/settings/optional-packages.ts"
 import { orkVersion, processName, systemClock, systemRandom } from "../engine/system.ts"
 import { lazyEvaluator } from "../engine/gate/lazy-evaluator.ts"
@@ -26,6 +27,7 @@ const DEFAULT_CONCURRENCY = 100
 const MAX_CONCURRENCY = 10_000
 
 export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
+  checkNodeVersion(process.versions)
   const { env } = process
   const database = options.database ?? (env["ORK_DATABASE_URL"] || "sqlite:.ork/ork.db")
   const objectStore = options.objects ?? (env["ORK_OBJECT_STORE"] || "file:.ork/objects")
