@@ -29,7 +29,9 @@ import {
   NotFoundError,
   OrkError,
   TaskFailedError,
+  REPEAT,
   TimeoutError,
+  UnavailableError,
 } from "./errors.ts"
 import { type EventOptions, eventsAreGone, isWanted, type OrkEvent, type Progress, RunNames } from "./events.ts"
 import type { GraphResult } from "./graph/graph.ts"
@@ -399,8 +401,13 @@ const eventOf = async ({ id, event: body }: Extract<StreamItem, { type: "event" 
   progress: (body.progress as Progress | undefined) ?? null,
 })
 
+/** Statuses of a server whose database is away, and of a proxy whose server is. */
+const UNAVAILABLE: ReadonlySet<number> = new Set([502, 503, 504])
+
 const toOrkError = (error: ClientError): OrkError => {
-  const { status, message, details } = error
+  const { code, status, message, details } = error
+  if (code === "UNREACHABLE" || (status !== null && UNAVAILABLE.has(status)))
+    return new UnavailableError(`${message}; ${REPEAT}`, { cause: error })
   if (status === 404) return new NotFoundError(message)
   if (status === 409) return new ConflictError(message)
   if (status === 400 && details.length > 0) {

@@ -132,6 +132,16 @@ export class NotJsonError extends OrkError {
   }
 }
 
+/** The database, the object store or the server could not be reached or used. The call may have been committed all the same. */
+export class UnavailableError extends OrkError {
+  static {
+    this.prototype.name = "UnavailableError"
+  }
+}
+
+/** What a program does after an UnavailableError. */
+export const REPEAT = "repeat the call later; it may have been committed, so enqueue with a key, which creates its work once"
+
 /** A newer Ork has migrated the database. Nothing was changed. */
 export class NewerDatabaseError extends OrkError {
   static {

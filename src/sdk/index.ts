@@ -43,6 +43,7 @@ export {
   TaskFailedError,
   TimeoutError,
   TransactionError,
+  UnavailableError,
 } from "./errors.ts"
 export type { AnyFunction, FunctionContext, FunctionLog, TaskFunction } from "../core/model/function.ts"
 export type { Json, JsonObject } from "../core/values/json.ts"

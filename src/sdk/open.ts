@@ -12,11 +12,11 @@ import { openObjectStore } from "../objects/open.ts"
 import { createDurableFolder } from "../objects/shared/durable-file.ts"
 import { processIdentity, processIsDead } from "../store/sqlite/connection/process-identity.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
-import { SchemaTooNew } from "../store/contract/errors.ts"
+import { SchemaTooNew, StoreUnavailable } from "../store/contract/errors.ts"
 import { checkCount } from "./checks.ts"
 import { retentionLimitsOf } from "./embedded/retention-limits.ts"
 import { stallMsOf } from "./stall-limit.ts"
-import { NewerDatabaseError } from "./errors.ts"
+import { NewerDatabaseError, UnavailableError } from "./errors.ts"
 import { reportOpened } from "./opened-report.ts"
 import type { OrkParts } from "./embedded/ork-parts.ts"
 import type { OrkOptions } from "./ork.ts"
@@ -35,13 +35,7 @@ export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
   const stallMs = stallMsOf(options.stallLimit)
   const retention = retentionLimitsOf(options.retention)
   const objects = await openObjects(objectStore)
-  const store = await openStore(database)
-  try {
-    await store.migrate()
-  } catch (error) {
-    await store.close()
-    throw error instanceof SchemaTooNew ? new NewerDatabaseError(error.message, { cause: error }) : error
-  }
+  const store = await openMigrated(database)
   reportOpened({ database, objects: objectStore })
   return {
     store,
@@ -57,6 +51,20 @@ export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
     stallMs,
     retention,
     version: orkVersion(),
+  }
+}
+
+const openMigrated = async (database: string): Promise<ServerStore> => {
+  let store: ServerStore | null = null
+  try {
+    store = await openStore(database)
+    await store.migrate()
+    return store
+  } catch (error) {
+    await store?.close()
+    if (error instanceof SchemaTooNew) throw new NewerDatabaseError(error.message, { cause: error })
+    if (!(error instanceof StoreUnavailable)) throw error
+    throw new UnavailableError(`Ork.open: ${error.message}; check the option database, or ORK_DATABASE_URL`, { cause: error })
   }
 }
 

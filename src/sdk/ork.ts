@@ -1,6 +1,7 @@
 // The engine in a user's program: opens a database, runs the given definitions, and enqueues work.
 
 import { newRunId, parseRunId, type RunId } from "../core/model/ids.ts"
+import type { CompiledWorkflow } from "../core/model/workflow.ts"
 import type { Engine } from "../engine/engine.ts"
 import type { Logger } from "../engine/ports.ts"
 import { cancelChild } from "../engine/waiting/cancel-run.ts"
@@ -9,6 +10,7 @@ import { Triggers } from "../engine/services/triggers.ts"
 import { Housekeeping } from "../engine/services/housekeeping.ts"
 import { answerFunction } from "../engine/waiting/function-approvals.ts"
 import type { NewJob } from "../store/contract/jobs.ts"
+import type { NewSignal, SignalOutcome } from "../store/contract/functions.ts"
 import { Conflict } from "../store/contract/errors.ts"
 import { checkDefinitions, checkIsDefinition, checkIsTask, checkRun } from "./check-definitions.ts"
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
@@ -96,7 +98,10 @@ export class Ork implements Orkable {
     this.#triggers = this.#engine === null ? null : this.#createTriggers(this.#engine)
     this.#housekeeping = this.#engine === null ? null : this.#createHousekeeping()
     this.#results = new Results(parts, this.#engine)
-    this.#events = new EventReader(parts.store)
+    this.#events = new EventReader({
+      readEvents: (page) => parts.store.readEvents(page).catch(throwPublicError),
+      getRun: (id) => parts.store.getRun(id).catch(throwPublicError),
+    })
     this.#versions = new WorkflowVersions(parts, () => this.#wake())
     const context = this.#createWorkContext()
     this.#jobs = new Jobs(context)
@@ -110,7 +115,7 @@ export class Ork implements Orkable {
     checkRun(options.run)
     checkDefinitions(withCalledDefinitions(options.run))
     const { openParts } = await import("./open.ts")
-    return await Ork.start(await openParts(options), options.run)
+    return await Ork.start(await openParts(options), options.run).catch(throwPublicError)
   }
 
   /** Starts an engine on open parts, which belong to it from then on. */
@@ -216,7 +221,7 @@ export class Ork implements Orkable {
   async *list({ def, status }: ListOptions): AsyncGenerator<Work<unknown>> {
     this.#checkOpen()
     const name = typeof def === "string" ? def : def.name
-    const isWorkflow = typeof def === "string" ? (await this.#parts.store.getWorkflow(name)) !== null : def.kind !== "task"
+    const isWorkflow = typeof def === "string" ? (await this.#getWorkflow(name)) !== null : def.kind !== "task"
     checkStatuses(status, isWorkflow ? "run" : "job")
     yield* isWorkflow ? this.#runs.list(name, status) : this.#jobs.list(name, status)
   }
@@ -236,13 +241,18 @@ export class Ork implements Orkable {
       payload: toJson(payload, `the signal ${name}`),
       key: key === undefined ? null : checkText(key, "key"),
     }
-    const found = runId === null ? null : await this.#parts.store.getRun(runId)
-    const isDurable = found !== null && (await this.#parts.store.getVersion(found.versionId)).nodes[0]?.durable === true
-    const outcome = isDurable ? await this.#parts.store.sendSignal({ runId: found.id, ...sent }) : "unknown"
+    const outcome = runId === null ? "unknown" : await this.#sendSignal({ runId, ...sent }).catch(throwPublicError)
     this.#engine?.wake()
     if (outcome === "unknown") throw new NotFoundError(`there is no run ${id} of a durable function`)
     if (outcome === "ended") throw new ConflictError(`run ${id} has ended and gets no signal ${name}`)
     return outcome === "sent"
+  }
+
+  async #sendSignal(signal: NewSignal): Promise<SignalOutcome> {
+    const { store } = this.#parts
+    const found = await store.getRun(signal.runId)
+    const isDurable = found !== null && (await store.getVersion(found.versionId)).nodes[0]?.durable === true
+    return isDurable ? await store.sendSignal(signal) : "unknown"
   }
 
   events(options: EventOptions = {}): AsyncGenerator<OrkEvent> {
@@ -288,28 +298,34 @@ export class Ork implements Orkable {
     const schedule = checkSchedule(name, cron, options)
     await this.#checkIsSchedule(name)
     const workflow =
-      definition.kind === "graph" ? (await this.#versions.of(definition)).workflow : functionWorkflow(name, definition)
+      definition.kind === "graph"
+        ? (await this.#versions.of(definition).catch(throwPublicError)).workflow
+        : functionWorkflow(name, definition)
     const params = boundParams(workflow, input, definition.name)
-    await this.#versions.deploy({
-      ...workflow,
-      name,
-      schedules: [{ ...schedule, params: { lit: params } }],
-    })
+    await this.#versions
+      .deploy({ ...workflow, name, schedules: [{ ...schedule, params: { lit: params } }] })
+      .catch(throwPublicError)
     this.#scheduler?.wake()
   }
 
   async unschedule(name: string): Promise<void> {
     this.#checkOpen()
     await this.#checkIsSchedule(name)
-    await this.#parts.store.removeWorkflow(name)
+    await this.#parts.store.removeWorkflow(name).catch(throwPublicError)
   }
 
   /** Throws for the name of a workflow that has no schedule: it would be replaced or removed. */
   async #checkIsSchedule(name: string): Promise<void> {
-    const { store } = this.#parts
-    const found = await store.getWorkflow(name)
-    if (found === null || (await store.getVersion(found.versionId)).schedules.length > 0) return
+    const found = await this.#getWorkflow(name)
+    if (found === null || found.schedules.length > 0) return
     throw new ConflictError(`${name} is the name of a workflow; give its schedule another name, such as ${name}-daily`)
+  }
+
+  /** Returns the newest version of a workflow; null: there is none. */
+  async #getWorkflow(name: string): Promise<CompiledWorkflow | null> {
+    const { store } = this.#parts
+    const found = await store.getWorkflow(name).catch(throwPublicError)
+    return found === null ? null : await store.getVersion(found.versionId).catch(throwPublicError)
   }
 
   // -- parts -----------------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import { toJson } from "../to-json.ts"
 import { taskNode } from "./function-workflow.ts"
 import { isInTransaction, type JobsInTransaction } from "./in-transaction.ts"
 import { readOutput } from "./outcomes.ts"
+import { throwPublicError } from "./public-errors.ts"
 import type { WaitOptions } from "./results.ts"
 import type { WorkContext } from "./work-context.ts"
 
@@ -75,9 +76,11 @@ export class Jobs {
   }
 
   async create(jobs: NewJob[], options: Pick<EnqueueOptions, "onConflict"> | JobsInTransaction): Promise<Work<unknown>[]> {
-    const created = await (isInTransaction(options)
-      ? this.#createInTransaction(jobs, options)
-      : this.#context.createThenClaim("jobs", () => this.#context.parts.store.createJobs(jobs, options)))
+    const created = await (
+      isInTransaction(options)
+        ? this.#createInTransaction(jobs, options)
+        : this.#context.createThenClaim("jobs", () => this.#context.parts.store.createJobs(jobs, options))
+    ).catch(throwPublicError)
     if (!("rejected" in created)) {
       const maySkipFirstRead = this.#context.results.maySkipFirstRead()
       const runsHere = jobs[0] === undefined || this.#context.runsDefinition(jobs[0].name)
@@ -109,7 +112,7 @@ export class Jobs {
   }
 
   async get(id: string): Promise<Work<unknown> | null> {
-    const job = await this.#context.parts.store.getJob(id)
+    const job = await this.#context.parts.store.getJob(id).catch(throwPublicError)
     return job === null ? null : this.#toWork({ ...job, created: false })
   }
 
@@ -119,11 +122,9 @@ export class Jobs {
     let after: { createdAt: string; id: string } | null = null
     for (;;) {
       this.#context.checkOpen()
-      const page: JobRow[] = await this.#context.parts.store.searchJobs({
-        filter,
-        limit: PAGE,
-        ...(after !== null && { after }),
-      })
+      const page: JobRow[] = await this.#context.parts.store
+        .searchJobs({ filter, limit: PAGE, ...(after !== null && { after }) })
+        .catch(throwPublicError)
       for (const job of page) yield this.#toWork({ ...job, created: false })
       if (page.length < PAGE) return
       after = page.at(-1)!
@@ -142,20 +143,26 @@ export class Jobs {
       attempts: job.attemptCount,
       error: job.error,
       progress: job.progress ?? null,
-      result: (options) => this.#result(job, { ...options, maySkipFirstRead }),
+      result: (options) => this.#result(job, { ...options, maySkipFirstRead }).catch(throwPublicError),
       cancel: async () => {
         this.#context.checkOpen()
-        const rejected = await store.cancelJob(job.id).finally(() => this.#context.engine?.wake())
+        const rejected = await store
+          .cancelJob(job.id)
+          .catch(throwPublicError)
+          .finally(() => this.#context.engine?.wake())
         this.#context.results.recheck(job.id)
         if ("rejected" in rejected) throw rejectionError(job.id, rejected)
       },
       retry: async ({ from } = {}) => {
         if (from !== undefined) throw new ConflictError(`job ${job.id} has no steps to retry from`)
         this.#context.checkOpen()
-        const rejected = await store.retryJob(job.id).finally(() => this.#context.engine?.wake())
+        const rejected = await store
+          .retryJob(job.id)
+          .catch(throwPublicError)
+          .finally(() => this.#context.engine?.wake())
         if ("rejected" in rejected) throw rejectionError(job.id, rejected)
       },
-      refresh: async () => this.#toWork({ ...(await this.#find(job.id)), created: job.created }),
+      refresh: async () => this.#toWork({ ...(await this.#find(job.id).catch(throwPublicError)), created: job.created }),
     }
   }
 

@@ -49,8 +49,8 @@ export class Runs {
       )
     }
     checkRunOptions(options, `${definition.kind} ${definition.name}`)
-    const { workflowId, versionId, workflow } = await this.#versions.of(definition)
-    const { run, created } = await this.#create({
+    const { workflowId, versionId, workflow } = await this.#versions.of(definition).catch(throwPublicError)
+    const creation = this.#create({
       id: newRunId(clock.now(), random.hex128()),
       workflowId,
       versionId,
@@ -59,6 +59,7 @@ export class Runs {
       priority: options.priority ?? (definition.kind === "workflow" ? definition.priority : null),
       idempotencyKey: options.key ?? null,
     })
+    const { run, created } = await creation.catch(throwPublicError)
     checkIsNew({ id: run.id, created }, options, definition.name)
     const maySkipFirstRead =
       created && this.#context.runsDefinition(definition.name) ? this.#context.results.maySkipFirstRead() : undefined
@@ -91,7 +92,7 @@ export class Runs {
   }
 
   async get(id: RunId): Promise<Work<unknown> | null> {
-    const run = await this.#context.parts.store.getRun(id)
+    const run = await this.#context.parts.store.getRun(id).catch(throwPublicError)
     return run === null ? null : this.#toWork(run, false)
   }
 
@@ -99,11 +100,9 @@ export class Runs {
     let before: { createdAt: string; id: RunId } | null = null
     for (;;) {
       this.#context.checkOpen()
-      const page: RunRow[] = await this.#context.parts.store.listRuns({
-        workflow,
-        limit: PAGE,
-        ...(before !== null && { before }),
-      })
+      const page: RunRow[] = await this.#context.parts.store
+        .listRuns({ workflow, limit: PAGE, ...(before !== null && { before }) })
+        .catch(throwPublicError)
       for (const run of page) {
         if (status === undefined || (status as readonly string[]).includes(run.status)) yield this.#toWork(run, false)
       }
@@ -118,7 +117,7 @@ export class Runs {
     const { id, workflow: name } = run
     const find = async (): Promise<RunRow> => {
       this.#context.checkOpen()
-      const found = await store.getRun(id)
+      const found = await store.getRun(id).catch(throwPublicError)
       if (found === null) throw new NotFoundError(`there is no run ${id}`)
       return found
     }
@@ -131,12 +130,11 @@ export class Runs {
       attempts: 1,
       error: run.error,
       progress: null,
-      result: (options) => this.#result(run, { ...options, maySkipFirstRead }),
+      result: (options) => this.#result(run, { ...options, maySkipFirstRead }).catch(throwPublicError),
       cancel: async () => {
         this.#context.checkOpen()
-        if (!(await cancelRun(store, id).finally(() => this.#context.engine?.wake()))) {
-          throw new ConflictError(`run ${id} has ended and cannot be cancelled`)
-        }
+        const cancelled = cancelRun(store, id).finally(() => this.#context.engine?.wake())
+        if (!(await cancelled.catch(throwPublicError))) throw new ConflictError(`run ${id} has ended and cannot be cancelled`)
       },
       retry: async ({ from } = {}) => {
         this.#context.checkOpen()
