@@ -4,6 +4,7 @@ import { closeSync, openSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { parseObjectAddress } from "../core/settings/object-address.ts"
 import { checkNodeVersion } from "../core/settings/node-version.ts"
+import { messageOf } from "../core/values/error-message.ts"
 import { explainMissing } from "../core/settings/optional-packages.ts"
 import { orkVersion, processName, systemClock, systemRandom } from "../engine/system.ts"
 import { lazyEvaluator } from "../engine/gate/lazy-evaluator.ts"
@@ -78,17 +79,23 @@ const openStore = async (database: string): Promise<ServerStore> => {
   }
   const path = database.slice(SQLITE.length)
   const { openSqlite } = await import("../store/sqlite/sqlite.ts")
-  if (path !== ":memory:") {
-    await createDurableFolder(dirname(resolve(path)))
-    // SQLite gives its other files the mode of this one.
-    closeSync(openSync(path, "a", 0o600))
-  }
+  if (path !== ":memory:") await createFile(path)
   return openSqlite({
     path,
     clock: systemClock,
     random: systemRandom,
     isDead: ({ process: identity }) => processIsDead(identity),
   })
+}
+
+const createFile = async (path: string): Promise<void> => {
+  try {
+    await createDurableFolder(dirname(resolve(path)))
+    // SQLite gives its other files the mode of this one.
+    closeSync(openSync(path, "a", 0o600))
+  } catch (error) {
+    throw new StoreUnavailable(path, `${messageOf(error)}; use a file in a folder that can be written`, { cause: error })
+  }
 }
 
 const openObjects = async (given: string): Promise<ObjectStore> => {

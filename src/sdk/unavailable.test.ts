@@ -82,3 +82,13 @@ it("a database that cannot be reached is named when it is opened", async () => {
     /Ork\.open: the database 127\.0\.0\.1:1\/none is not available: .*check the option database/,
   )
 })
+
+it.skipIf(process.platform !== "linux").each(["/proc/none/below/app.db", "/proc/none.db", "/proc"])(
+  "a file that cannot be created is named (%s)",
+  async (file) => {
+    const opened = Ork.open({ database: `sqlite:${file}`, run: [] })
+    await expect(opened).rejects.toThrow(UnavailableError)
+    await expect(opened).rejects.toThrow(`the database ${file} is not available: E`)
+    await expect(opened).rejects.toThrow("use a file in a folder that can be written; check the option database")
+  },
+)
