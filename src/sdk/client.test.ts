@@ -51,6 +51,20 @@ it("says why a function, or a task of a graph, has failed", async () => {
   await expect((await client.enqueue(printing, {})).result()).rejects.toThrow(/failed: task print failed: no paper$/)
 })
 
+it("shows the error of a failed function in its run, however the run is found", async () => {
+  const flow = workflow("flow", {}, () => {
+    throw new Error("no paper")
+  })
+  const { client, program } = await openBoth([flow])
+  for (const [key, ork] of Object.entries({ client, program })) {
+    const run = await ork.enqueue(flow, {}, { key })
+    await expect(run.result()).rejects.toThrow(/^flow \S+ failed: no paper$/)
+    const found = [await run.refresh(), await ork.get(run.id), await ork.enqueue(flow, {}, { key })]
+    const listed = await Array.fromAsync(ork.list({ def: flow, status: ["failed"] }))
+    for (const each of [...found, listed[0]]) expect(each).toMatchObject({ id: run.id, status: "failed", error: "no paper" })
+  }
+})
+
 it("rejects what a program rejects, and writes nothing", async () => {
   const flow = workflow("flow", {}, () => null)
   const { client, program } = await openBoth([count, flow])

@@ -3,7 +3,7 @@
 
 import type { Json, JsonObject } from "../core/values/json.ts"
 import { isUuid } from "../core/model/ids.ts"
-import { JOB_CANCELLED } from "../core/rules/messages.ts"
+import { FUNCTION_FAILED, JOB_CANCELLED } from "../core/rules/messages.ts"
 import { isJobFinished } from "../core/rules/jobs/jobs.ts"
 import { isRunClosed } from "../core/model/status.ts"
 import { MAIN_TASK } from "../core/model/function.ts"
@@ -110,7 +110,7 @@ export class OrkClient implements Orkable {
     )
     checkIsNew({ id: run.id, created }, options, definition.name)
     const result = definition.kind === "graph" ? definition.result : MAIN
-    return this.#run(run, created, result) as Work<Output>
+    return this.#run(await this.#withError(run), created, result) as Work<Output>
   }
 
   async enqueueAll<Input, Output>(
@@ -159,7 +159,7 @@ export class OrkClient implements Orkable {
     const job = await orNull(this.#api.getJob(id))
     if (job !== null) return this.#job(job, false)
     const run = await orNull(this.#api.getRun(id))
-    return run === null ? null : this.#run(run, false)
+    return run === null ? null : this.#run(await this.#withError(run), false)
   }
 
   async *list({ def, status = [] }: ListOptions): AsyncGenerator<Work<unknown>> {
@@ -171,7 +171,8 @@ export class OrkClient implements Orkable {
 
   async *#listRuns(workflow: string, status: NonNullable<ListOptions["status"]>): AsyncGenerator<Work<unknown>> {
     const page = (cursor: string | undefined) => unwrap(this.#api.listRuns({ workflow, limit: PAGE, cursor }))
-    for await (const run of everyItem(page)) if (status.length === 0 || status.includes(run.status)) yield this.#run(run, false)
+    for await (const run of everyItem(page))
+      if (status.length === 0 || status.includes(run.status)) yield this.#run(await this.#withError(run), false)
   }
 
   async *#listJobs(name: string, status: NonNullable<ListOptions["status"]>): AsyncGenerator<Work<unknown>> {
@@ -312,8 +313,13 @@ export class OrkClient implements Orkable {
       cancel: async () => void (await unwrap(this.#api.cancelRun(run.id))),
       retry: async ({ from } = {}) =>
         void (await unwrap(this.#api.retryRun(run.id, from === undefined ? {} : { step: { name: from } }))),
-      refresh: async () => this.#run(await unwrap(this.#api.getRun(run.id)), created, result),
+      refresh: async () => this.#run(await this.#withError(await unwrap(this.#api.getRun(run.id))), created, result),
     }
+  }
+
+  /** Returns a run with the error of its function. */
+  async #withError(run: Run): Promise<Run> {
+    return run.error === FUNCTION_FAILED ? { ...run, error: await this.#failureOf(run) } : run
   }
 
   async #runResult({ id, workflow }: Run, result: GraphResult | null, options: ResultOptions = {}): Promise<unknown> {

@@ -2,6 +2,8 @@
 
 import { newRunId, type RunId } from "../../core/model/ids.ts"
 import { isRunClosed } from "../../core/model/status.ts"
+import { MAIN_TASK } from "../../core/model/function.ts"
+import { FUNCTION_FAILED } from "../../core/rules/messages.ts"
 import type { Engine } from "../../engine/engine.ts"
 import { planStepRetry } from "../../engine/services/step-retry.ts"
 import { WholeOutputs } from "../../engine/services/whole-output.ts"
@@ -63,7 +65,7 @@ export class Runs {
     checkIsNew({ id: run.id, created }, options, definition.name)
     const maySkipFirstRead =
       created && this.#context.runsDefinition(definition.name) ? this.#context.results.maySkipFirstRead() : undefined
-    return this.#toWork(run, created, maySkipFirstRead) as Work<Result>
+    return this.#toWork(await this.#withError(run).catch(throwPublicError), created, maySkipFirstRead) as Work<Result>
   }
 
   async #create(
@@ -92,8 +94,20 @@ export class Runs {
   }
 
   async get(id: RunId): Promise<Work<unknown> | null> {
-    const run = await this.#context.parts.store.getRun(id).catch(throwPublicError)
+    const run = await this.#find(id).catch(throwPublicError)
     return run === null ? null : this.#toWork(run, false)
+  }
+
+  async #find(id: RunId): Promise<RunRow | null> {
+    const run = await this.#context.parts.store.getRun(id)
+    return run === null ? null : await this.#withError(run)
+  }
+
+  /** Returns a run with the error of its function. */
+  async #withError(run: RunRow): Promise<RunRow> {
+    if (run.error !== FUNCTION_FAILED) return run
+    const main = await this.#context.parts.store.getTask({ runId: run.id, name: MAIN_TASK, path: "" })
+    return { ...run, error: main?.error ?? run.error }
   }
 
   async *list(workflow: string, status: ListOptions["status"]): AsyncGenerator<Work<unknown>> {
@@ -104,7 +118,8 @@ export class Runs {
         .listRuns({ workflow, limit: PAGE, ...(before !== null && { before }) })
         .catch(throwPublicError)
       for (const run of page) {
-        if (status === undefined || (status as readonly string[]).includes(run.status)) yield this.#toWork(run, false)
+        if (status === undefined || (status as readonly string[]).includes(run.status))
+          yield this.#toWork(await this.#withError(run).catch(throwPublicError), false)
       }
       if (page.length < PAGE) return
       before = page.at(-1)!
@@ -117,7 +132,7 @@ export class Runs {
     const { id, workflow: name } = run
     const find = async (): Promise<RunRow> => {
       this.#context.checkOpen()
-      const found = await store.getRun(id).catch(throwPublicError)
+      const found = await this.#find(id).catch(throwPublicError)
       if (found === null) throw new NotFoundError(`there is no run ${id}`)
       return found
     }
