@@ -353,9 +353,26 @@ describe("the SQL function", () => {
     })
   })
 
+  it("takes keys of 255 characters, whatever the characters, and functions with a version", async () => {
+    const opened = await open()
+    const texts = { idempotency_key: "😀".repeat(255), group: "ä".repeat(255), concurrency_key: "k".repeat(255) }
+    const [job] = await enqueue(opened, { name: "mail", function: "mail@2", ...texts })
+    expect(await opened.store.getJob(job!.id)).toMatchObject({
+      task: { function: "mail@2" },
+      key: texts.idempotency_key,
+      group: texts.group,
+    })
+    await enqueue(opened, { name: "mail", idempotency_key: null, group: null, concurrency_key: null })
+  })
+
   it.each<[string, unknown, RegExp]>([
     ["no object", 1, /job: must be an object/],
     ["no name", {}, /name: must be a text of 1 to 255 characters/],
+    ["a name with a line break", { name: "a\nb" }, /name: must be a text of 1 to 255 characters without control characters/],
+    ["a key that is too long", { name: "a", idempotency_key: "k".repeat(256) }, /idempotency_key: must be a text of 1 to 255/],
+    ["a key that is a number", { name: "a", idempotency_key: 7 }, /idempotency_key: must be a text/],
+    ["an empty group", { name: "a", group: "" }, /group: must be a text of 1 to 255 characters/],
+    ["an invalid concurrency key", { name: "a", concurrency_key: "\t" }, /concurrency_key: must be a text/],
     ["an unknown field", { name: "a", nmae: 1 }, /nmae: is not a field of a job/],
     ["an invalid queue", { name: "a", queue: "my-mails" }, /queue: must be 1 to 64 letters, digits and underscores/],
     ["an invalid function", { name: "a", function: "a b" }, /function: must be at most 64 letters/],

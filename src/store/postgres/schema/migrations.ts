@@ -23,6 +23,7 @@ import { LOGICAL_DATES } from "./013-logical-dates.ts"
 import { INSERT_JOBS } from "./014-insert-jobs.ts"
 import { TASK_NOTIFICATIONS } from "./015-task-notifications.ts"
 import { JOB_SEARCH } from "./016-job-search.ts"
+import { ENQUEUE_TEXTS } from "./017-enqueue-texts.ts"
 
 export const MIGRATIONS = [
   INITIAL,
@@ -41,6 +42,7 @@ export const MIGRATIONS = [
   INSERT_JOBS,
   TASK_NOTIFICATIONS,
   JOB_SEARCH,
+  ENQUEUE_TEXTS,
 ] as const
 
 const LOCK = statement("migrate_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork ' || :schema, 0))")
