@@ -7,7 +7,7 @@ import { nearest } from "../../core/values/nearest.ts"
 import { omitUndefined } from "../../core/values/omit-undefined.ts"
 import { isGroup, taskDisplayName } from "../../core/model/task-path.ts"
 import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
-import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
+import { type CompiledWorkflow, type Node, nodeIndexOf } from "../../core/model/workflow.ts"
 import type { exportedTask, runExport } from "../../protocol/api/run-export.ts"
 
 export type ExportedRun = z.output<typeof runExport>
@@ -47,7 +47,7 @@ const unknownTask = (nodes: readonly Node[], name: string): string => {
 export const replayWorkflow = ({ workflow, bundle }: ExportedRun, name: string): CompiledWorkflow => {
   const compiled = workflow as unknown as CompiledWorkflow
   const { nodes } = compiled
-  const target = nodes.findIndex((node) => node.name === name)
+  const target = nodeIndexOf(compiled, name)
   const { hook, executor } = nodes[target]!
   if (hook !== null) throw new InputError(`${name} is a hook; only tasks can be replayed`)
   if (isWaitingExecutor(executor)) throw new InputError(`${name} runs nothing: its executor is ${executor}`)

@@ -267,3 +267,7 @@ export const secretNames = ({ env, secretFields = [] }: Node): string[] => {
 /** Returns the indexes of the top-level tasks: the rows of a new run. */
 export const rootNodes = (workflow: CompiledWorkflow): number[] =>
   workflow.nodes.flatMap((node, i) => (node.group === null && node.hook === null ? [i] : []))
+
+/** Returns the index of the node with this name; -1 without one. */
+export const nodeIndexOf = ({ nodes }: Pick<CompiledWorkflow, "nodes">, name: string): number =>
+  nodes.findIndex((node) => node.name === name)

@@ -12,7 +12,7 @@ import { overrideOutcome } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
 import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
-import type { Workflows } from "../cache/workflows.ts"
+import { nodeOf, type Workflows } from "../cache/workflows.ts"
 
 /** Reads statistics. `reportClosed` receives the runs that an override closed. */
 export const statsStore = (
@@ -124,7 +124,7 @@ const slotUsers = async (connection: SqlRunner, key: string, limit: number): Pro
 
 const nameOf = (workflows: Workflows, { node, path, version_id, job }: Holder): string => {
   if (version_id === null) return job ?? path
-  return taskDisplayName(workflows.getLoaded(version_id).nodes[node]!.name, path)
+  return taskDisplayName(nodeOf(workflows, { versionId: version_id, node }).name, path)
 }
 
 const RUNS = statement(

@@ -8,6 +8,7 @@ import type { Limit } from "../../../core/model/row.ts"
 import { isGroup } from "../../../core/model/task-path.ts"
 import { outputColumns } from "../../shared/codec.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
+import { nodeOf } from "../cache/workflows.ts"
 import { ensureLimits, FreedSlots, lockLimits, useSlots } from "../claim/limits.ts"
 import { limitsByLane, queueKeys, queueLimits } from "../claim/queue-limits.ts"
 import { pipelined, statement } from "../connection/statement.ts"
@@ -198,7 +199,7 @@ const createChildren = async (
   { inFlight, change, idsOf, states }: NamedLimits & { inFlight: CachedAttempt; change: Expand | OpenGroup },
 ): Promise<ChunkResult> => {
   if (change.kind === "open_group") return openGroup(tx, { inFlight, change, idsOf, states })
-  const kind = isGroup(tx.workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!) ? "group" : "task"
+  const kind = isGroup(nodeOf(tx.workflows, inFlight)) ? "group" : "task"
   const isExpanded = await expandRow(tx, { inFlight, change, limits: idsOf(change.limits), states, kind })
   return isExpanded ? "created" : "rejected"
 }
@@ -311,7 +312,7 @@ const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promi
     plan.finishes.flatMap(({ update: { inFlight, attempt }, finish }) => {
       const { last } = attempt
       if (last?.kind !== "finish" || last.cache === undefined || last.status !== "success" || !outcomes.has(attempt)) return []
-      const task = tx.workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!.name
+      const task = nodeOf(tx.workflows, inFlight).name
       const [inline, key, bytes] = last.cache.output === undefined ? finish.output : outputColumns(last.cache.output)
       const output: Finish["output"] = inline === null && key === null ? ["null", null, null] : [inline, key, bytes]
       return [{ workflowId: inFlight.workflowId, task, key: last.cache.key, output, ttlMs: last.cache.ttlMs }]

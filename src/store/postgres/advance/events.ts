@@ -6,6 +6,7 @@ import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
 import { jobEvent, jobOfRow, type TaskEvent, taskEvent } from "../../shared/events.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { RunInfo } from "../cache/cache.ts"
+import { nodeOf } from "../cache/workflows.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
 import type { Tx } from "../tx.ts"
 import type { AppliedChanges, AppliedUpdate, AttemptUpdate } from "./apply-changes.ts"
@@ -19,8 +20,8 @@ interface TaskOfRun {
   path: string
 }
 
-const emitTask = ({ workflows, events }: Tx, { runId, versionId, node, path }: TaskOfRun, event: TaskEvent): void => {
-  events.push(taskEvent({ runId, task: workflows.getLoaded(versionId).nodes[node]!.name, path }, event))
+const emitTask = ({ workflows, events }: Tx, task: TaskOfRun, event: TaskEvent): void => {
+  events.push(taskEvent({ runId: task.runId, task: nodeOf(workflows, task).name, path: task.path }, event))
 }
 
 /** Emits the event of a job. A job is RUNNING from its claim on: its start emits nothing. */

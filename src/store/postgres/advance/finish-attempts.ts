@@ -6,7 +6,7 @@ import type { AttemptId } from "../../../core/model/ids.ts"
 import { countedOutcome, type Edge, edgesOf, isAllowedFailure } from "../../../core/rules/changes/effects.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceState } from "../../shared/source-state.ts"
-import type { Workflows } from "../cache/workflows.ts"
+import { nodeOf, type Workflows } from "../cache/workflows.ts"
 import type { ClaimRequest } from "../claim/candidates.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
 import { deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
@@ -109,8 +109,7 @@ const edgesOfFinish = ({ inFlight, status, skip }: Finish, workflows: Workflows)
 }
 
 const isAllowed = ({ inFlight, status }: Finish, workflows: Workflows): boolean =>
-  !isJobRow(inFlight.runSeq) &&
-  isAllowedFailure(workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!, inFlight.kind, status)
+  !isJobRow(inFlight.runSeq) && isAllowedFailure(nodeOf(workflows, inFlight), inFlight.kind, status)
 
 /** Sends its statement before it returns. Throws OutdatedPlan when successes lost a fence. */
 export const finishAttempts = async (

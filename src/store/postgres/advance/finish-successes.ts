@@ -22,7 +22,7 @@ import { ALL_RESTRICTED_LANES, IS_WANTED, laneParams, TWO_RESTRICTED_LANES } fro
 import { NOW } from "../connection/store-clock.ts"
 import { RUNS_AFTER, statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
-import type { Workflows } from "../cache/workflows.ts"
+import { nodeOf, type Workflows } from "../cache/workflows.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, RESULT_COLUMNS } from "./finish.ts"
 
 /** An attempt of the batch does not hold its row any more: the transaction must not be committed. */
@@ -176,7 +176,7 @@ const hasClaim = (row: Reply): row is Summary & UnblockedRow => row.id !== null
 export const isTopLevelSuccess = ({ inFlight, from, status, error }: Finish, workflows: Workflows): boolean => {
   if (from !== "in_flight" || status !== "success" || error !== null || inFlight.kind !== "task") return false
   if (isJobRow(inFlight.runSeq)) return true
-  const { group, fan } = workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!
+  const { group, fan } = nodeOf(workflows, inFlight)
   return group === null && fan === undefined
 }
 

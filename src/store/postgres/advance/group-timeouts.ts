@@ -1,6 +1,7 @@
-// Groups with a timeout. An open one has a row in the table `deadlines` (timeouts of groups, expiries of jobs). When it has passed, rows that wait below the group are cancelled, rows that run
-// there are stopped, and its gather finishes it as timed out. Rows that come up below it later (admitted by the gate, or to be retried)
-// are finished in the same transaction: a passed timeout needs no second timer, unless others claim rows there at the same moment.
+// Groups with a timeout. An open one has a row in the table `deadlines` (timeouts of groups, expiries of jobs). When it has passed, rows
+// that wait below the group are cancelled, rows that run there are stopped, and its gather finishes it as timed out. Rows that come up
+// below it later (admitted by the gate, or to be retried) are finished in the same transaction: a passed timeout needs no second timer,
+// unless others claim rows there at the same moment.
 
 import type { Change } from "../../../core/model/change.ts"
 import { isUnderGroupTimeout } from "../../../core/model/task-path.ts"
@@ -8,7 +9,7 @@ import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
 import { IS_CANCELLABLE } from "../../shared/cancellable.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { type AmendedChange, amendOverdueChange } from "../../../core/rules/changes/amend-change.ts"
-import type { Workflows } from "../cache/workflows.ts"
+import { nodeOf, type Workflows } from "../cache/workflows.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -35,8 +36,7 @@ export const startGroupTimeouts = async (tx: Tx, opened: readonly GroupRow[]): P
   return true
 }
 
-const timeoutOf = (workflows: Workflows, { versionId, node }: GroupRow): number | null =>
-  workflows.getLoaded(versionId).nodes[node]!.timeoutMs
+const timeoutOf = (workflows: Workflows, group: GroupRow): number | null => nodeOf(workflows, group).timeoutMs
 
 const REMOVE = statement("group_timeouts_remove", "DELETE FROM deadlines WHERE task_id = ANY (:groups::bigint[])")
 

@@ -1,6 +1,6 @@
 // Compiled workflows by version, cached. They never change.
 
-import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
+import type { CompiledWorkflow, Node } from "../../../core/model/workflow.ts"
 import { NotFound } from "../../contract/errors.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { statement } from "../connection/statement.ts"
@@ -50,3 +50,7 @@ export class Workflows {
     this.#compiled.set(versionId, compiled)
   }
 }
+
+/** Returns the compiled task of a row whose workflow is loaded. */
+export const nodeOf = (workflows: Workflows, { versionId, node }: { versionId: number; node: number }): Node =>
+  workflows.getLoaded(versionId).nodes[node]!

@@ -11,7 +11,7 @@ import {
   type TaskStatus,
   type UpstreamOutcome,
 } from "../../../core/model/status.ts"
-import type { Node } from "../../../core/model/workflow.ts"
+import { type Node, nodeIndexOf } from "../../../core/model/workflow.ts"
 import type { StatsStore } from "../../contract/stats.ts"
 import {
   countOverride,
@@ -85,7 +85,7 @@ export const overrideOutcome = async (tx: Tx, override: Override): Promise<Overr
   if (run === undefined) return { result: "not_found", closed: [] }
   if (run.retryWaits) return { result: "retry_waits", closed: [] }
   const compiled = await workflows.compiled(run.version_id)
-  const node = compiled.nodes.findIndex(({ name }) => name === override.name)
+  const node = nodeIndexOf(compiled, override.name)
   const [row] = await tx.run<Row>(ROW, { seq: run.seq, node, path: override.path })
   if (row === undefined) return { result: "not_found", closed: [] }
   const { status, attempt_id: attemptId, waiting_on: isWaiting, children_created: childrenCreated } = row

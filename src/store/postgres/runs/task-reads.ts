@@ -4,7 +4,7 @@ import type { Output } from "../../../core/model/change.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import { isGroup } from "../../../core/model/task-path.ts"
 import type { RowState } from "../../../core/rules/runs/retry-plan.ts"
-import type { CompiledWorkflow, Node } from "../../../core/model/workflow.ts"
+import { type CompiledWorkflow, type Node, nodeIndexOf } from "../../../core/model/workflow.ts"
 import type { AttemptRow, ChildOutput, TaskRow } from "../../contract/store.ts"
 import { PAST_RUNS } from "../../shared/bounds.ts"
 import { outputOf } from "../../shared/codec.ts"
@@ -77,7 +77,7 @@ export const listTasks = async (
   if (run === undefined) return []
   const compiled = await workflows.compiled(run.version_id)
   const { nodes } = compiled
-  const only = name === undefined ? null : nodes.findIndex((node) => node.name === name)
+  const only = name === undefined ? null : nodeIndexOf(compiled, name)
   const node = only === null ? undefined : nodes[only]
   if (only !== null && (node === undefined || isGroup(node))) return []
   const rows =
@@ -106,7 +106,7 @@ export const getTask = async (
   const [run] = await connection.run<FoundRun>(RUN, { runId })
   if (run === undefined) return null
   const compiled = await workflows.compiled(run.version_id)
-  const node = compiled.nodes.findIndex((candidate) => candidate.name === name)
+  const node = nodeIndexOf(compiled, name)
   const [row] = await connection.run<TaskColumns>(GET, { seq: run.seq, node, path })
   return row === undefined ? null : taskOf(row, runId, compiled)
 }
@@ -123,7 +123,7 @@ export const findPaths = async (
 ): Promise<string[]> => {
   const [run] = await connection.run<FoundRun>(RUN, { runId })
   if (run === undefined) return []
-  const node = (await workflows.compiled(run.version_id)).nodes.findIndex((candidate) => candidate.name === name)
+  const node = nodeIndexOf(await workflows.compiled(run.version_id), name)
   const rows = await connection.run<{ path: string }>(PATHS, { seq: run.seq, node, label, limit })
   return rows.map(({ path }) => path)
 }

@@ -9,6 +9,7 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import { statsOf } from "../../shared/queue-rows.ts"
 import { overrideOutcome } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
+import { nodeOf } from "../cache/workflows.ts"
 import type { Access, Session, Tx } from "../tx.ts"
 
 export const statsStore = ({ read, write }: Access): StatsStore => ({
@@ -61,7 +62,7 @@ const slotUsers = (session: Session, key: string, limit: number): string[] => {
   const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
   return [...tasks, ...groups].map(([runSeq, node, path, row]) => {
     if (isJobRow(runSeq)) return db.get<[string]>(JOB_NAME, row)![0]
-    return taskDisplayName(session.workflows.get(session.runs.get(runSeq).versionId).nodes[node]!.name, path)
+    return taskDisplayName(nodeOf(session, { runSeq, node }).name, path)
   })
 }
 

@@ -20,6 +20,7 @@ import { applyChanges } from "./apply-changes.ts"
 import { expireJobs } from "../jobs/expiry.ts"
 import { stopRequestsOf } from "./stop-requests.ts"
 import { beginPassedTimeouts, isTimerDue, makeDueReady, nextDueMs } from "./timers.ts"
+import { nodeOf } from "../cache/workflows.ts"
 import type { Tx } from "../tx.ts"
 import { claimResumed } from "./waiting.ts"
 
@@ -44,10 +45,7 @@ const appendEntries = (tx: Tx, changes: readonly Change[], rejected: readonly Fe
 /** Returns whether tasks that call functions were unblocked, and not claimed: another process may have the functions. */
 const leavesFunctions = (tx: Tx, unblocked: readonly RowToUnblock[], claimed: readonly { rowId: number }[]): boolean => {
   const rows = new Set(claimed.map(({ rowId }) => rowId))
-  return unblocked.some(
-    ({ rowId, runSeq, node }) =>
-      !rows.has(rowId) && tx.workflows.get(tx.runs.get(runSeq).versionId).nodes[node]!.executor === FUNCTION_EXECUTOR,
-  )
+  return unblocked.some((row) => !rows.has(row.rowId) && nodeOf(tx, row).executor === FUNCTION_EXECUTOR)
 }
 
 /** Fires all due timers. Returns whether more retries are due than one transaction handles. */

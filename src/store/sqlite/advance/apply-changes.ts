@@ -20,6 +20,7 @@ import { openGroup } from "./open-group.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
 import { amendJob, hasStopRequests } from "./stop-requests.ts"
+import { nodeOf, workflowOf } from "../cache/workflows.ts"
 import type { Tx } from "../tx.ts"
 import { releaseResumed, wait } from "./waiting.ts"
 
@@ -59,7 +60,7 @@ const rowsToLoad = (tx: Tx, changes: readonly Change[]): Set<number> => {
 
 /** Returns whether a cached row is not enough: a row inside a group with a timeout may have a stop request, which its end deletes. */
 const mustReadRow = (tx: Tx, row: LoadedRow): boolean =>
-  row.parent !== null && isUnderGroupTimeout(tx.workflows.get(tx.runs.get(row.runSeq).versionId), row.node)
+  row.parent !== null && isUnderGroupTimeout(workflowOf(tx, row.runSeq), row.node)
 
 /** "mismatch": the change has had no effect, since its fence or its statement does not match this row. A row that was just read rejects it. */
 type Outcome = "applied" | "mismatch"
@@ -205,7 +206,7 @@ const cacheOutput = (
   result: Output | undefined,
 ): void => {
   const [output, outputKey, bytes] = outputColumns(copy ?? result)
-  const task = tx.workflows.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!.name
+  const task = nodeOf(tx, row).name
   const inline = output === null && outputKey === null ? "null" : output
   const expiresAt = ttlMs === null ? null : tx.iso(tx.now + ttlMs)
   tx.db.run(CACHE, row.workflowId, task, key, inline, outputKey, bytes, expiresAt)

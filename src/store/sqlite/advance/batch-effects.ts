@@ -4,13 +4,13 @@
 import { countedOutcome, countFinish, edgesOf, isAllowedFailure } from "../../../core/rules/changes/effects.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import type { SkipReason, FinalStatus } from "../../../core/model/status.ts"
-import type { Node } from "../../../core/model/workflow.ts"
 import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
 import { finishJobs, type FinishedJob } from "../jobs/dependents.ts"
 import { resultKey } from "../cache/results.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { RowToUnblock } from "../claim/unblock-and-claim.ts"
 import { unblock } from "../claim/ready-queue.ts"
+import { nodeOf, workflowOf } from "../cache/workflows.ts"
 import type { Tx } from "../tx.ts"
 
 /** Upstream tasks of a row that the batch finished. */
@@ -81,7 +81,7 @@ export class BatchEffects {
       this.#jobs.push({ row: row.id, id: row.path, status: jobStatus(status) })
       return
     }
-    const allowedFailure = status === "failed" && isAllowedFailure(this.#nodeOf(row), row.kind, status)
+    const allowedFailure = status === "failed" && isAllowedFailure(nodeOf(this.#tx, row), row.kind, status)
     const counts = countFinish({ kind: row.kind, hook: row.hook, isChild: row.parent !== null, allowedFailure }, status)
     const run = this.runDelta(row.runSeq)
     run[COUNTER[status]] += counts.listedTasks
@@ -89,10 +89,6 @@ export class BatchEffects {
     run.hooks -= counts.hooks
     run.failedTopLevel += counts.failedTopLevel
     if (row.parent !== null) this.#finishChild(row.parent, counts.failedChildren)
-  }
-
-  #nodeOf({ runSeq, node }: FinishedRow): Node {
-    return this.#tx.workflows.get(this.#tx.runs.get(runSeq).versionId).nodes[node]!
   }
 
   #finishChild(parent: number, failed: number): void {
@@ -182,7 +178,7 @@ export class BatchEffects {
   }
 
   #applyDownstream(runSeq: number, rows: Iterable<FinishedUpstreams>, toUnblock?: RowToUnblock[]): void {
-    const { nodes } = this.#tx.workflows.get(this.#tx.runs.get(runSeq).versionId)
+    const { nodes } = workflowOf(this.#tx, runSeq)
     for (const counts of rows) {
       const { guessedRowId, node, path, finished, failed, unmet, waived } = counts
       const { group, gated } = nodes[node]!

@@ -13,6 +13,7 @@ import { emitTask } from "./events.ts"
 import { limitIds } from "../connection/limit-column.ts"
 import { addTaskNotifications } from "./notify-task.ts"
 import type { BatchEffects } from "./batch-effects.ts"
+import { workflowOf } from "../cache/workflows.ts"
 import type { Tx } from "../tx.ts"
 import { resumeCancelled } from "./waiting.ts"
 
@@ -38,7 +39,7 @@ UPDATE tasks INDEXED BY tasks_paused SET parked = NULL
 WHERE parked = ${PARKED_BY_PAUSE} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND kind <> 'task' AND children_created > 0`
 
 export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => {
-  const { timeoutMs } = tx.workflows.get(tx.runs.get(seq).versionId)
+  const { timeoutMs } = workflowOf(tx, seq)
   tx.db.run(CANCEL_RUN, reason, reason === "timeout" ? timedOut(timeoutMs) : null, seq)
   tx.db.run(UNPARK_CONTAINERS, seq)
 }
@@ -79,7 +80,7 @@ export const cancelPending = (tx: Tx, effects: BatchEffects, runs: readonly Canc
     if (left === 0) return true
     left -= resumeCancelled(tx, run.seq, left)
     if (left === 0) return true
-    const top = JSON.stringify(rootNodes(tx.workflows.get(tx.runs.get(run.seq).versionId)))
+    const top = JSON.stringify(rootNodes(workflowOf(tx, run.seq)))
     for (let found = -1; found !== 0 && left > 0; left -= found) {
       const rows = tx.db.all<CancellableColumns>(ROWS, run.seq, top, left)
       for (const row of rows) cancelOrStopCreating(tx, effects, run.seq, row, (limits) => tx.limits.shared(limits))

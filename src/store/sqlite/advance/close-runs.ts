@@ -13,6 +13,7 @@ import { emitRun } from "./events.ts"
 import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "../runs/insert-rows.ts"
 import { reopenRun } from "../runs/reopen.ts"
+import { workflowOf } from "../cache/workflows.ts"
 import type { Tx } from "../tx.ts"
 import { recordTriggerSuccess } from "./record-trigger-successes.ts"
 import { requestResume } from "./request-resume.ts"
@@ -81,7 +82,7 @@ SELECT count(*) FROM runs INDEXED BY runs_active WHERE workflow_id = ? AND statu
 export const startPendingRuns = (tx: Tx, workflowId: number): void => {
   for (let isFull = false; !isFull;) {
     const pending = tx.db.all<[number, string | null]>(OLDEST_PENDING, workflowId).map(([seq, plan]) => {
-      const { maxActiveRuns } = tx.workflows.get(tx.runs.get(seq).versionId)
+      const { maxActiveRuns } = workflowOf(tx, seq)
       return { seq, workflowId, maxActiveRuns, plan }
     })
     if (pending.length === 0) return

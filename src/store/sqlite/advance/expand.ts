@@ -12,6 +12,7 @@ import { limitText } from "../connection/limit-column.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import { CHILDLESS, RESET_COLUMNS, SUPERSEDE_WHERE } from "../runs/reset.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
+import { nodeOf } from "../cache/workflows.ts"
 import type { Tx } from "../tx.ts"
 
 type Expand = Extract<Change, { kind: "expand" }>
@@ -32,7 +33,7 @@ export const expand = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Ex
   const prefix = instancePath(row.path, 0).slice(0, -1)
   const limits = tx.limits.ensure(change.limits)
   const { ready, parkedUnder } = readyUnderLimits(limits, (id) => tx.limits.state(id), items.length)
-  const isTask = !isGroup(tx.workflows.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!)
+  const isTask = !isGroup(nodeOf(tx, row))
   const chunk = { prefix, offset, length: items.length }
   const reset = exists(tx, row, prefix + offset) ? supersede(tx, effects, row, chunk) : 0
   tx.db.run(

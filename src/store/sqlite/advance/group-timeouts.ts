@@ -13,14 +13,14 @@ import { CANCELLABLE_COLUMNS, type CancellableColumns, cancelOrStopCreating } fr
 import type { BatchEffects } from "./batch-effects.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import { deleteStopRequest, requestStop, requestStopOfHeld } from "./stop-requests.ts"
+import { nodeOf, workflowOf } from "../cache/workflows.ts"
 import type { Tx } from "../tx.ts"
 import { resumeStopped } from "./waiting.ts"
 
 type Row = Pick<LoadedRow, "id" | "runSeq" | "node" | "kind">
 
 /** Returns the timeout of a group in milliseconds; null without one, and for other rows. */
-const timeoutOf = (tx: Tx, { runSeq, node, kind }: Row): number | null =>
-  kind === "group" ? tx.workflows.get(tx.runs.get(runSeq).versionId).nodes[node]!.timeoutMs : null
+const timeoutOf = (tx: Tx, row: Row): number | null => (row.kind === "group" ? nodeOf(tx, row).timeoutMs : null)
 
 const START = `
 INSERT INTO deadlines (task_id, at) VALUES (?, ?) ON CONFLICT (task_id) DO UPDATE SET at = excluded.at, passed = 0`
@@ -46,7 +46,7 @@ SELECT d.task_id FROM above a CROSS JOIN deadlines d ON d.task_id = a.id WHERE d
 /** Returns the change to apply to a row that may be, or lie in, an overdue group. */
 export const amendOverdue = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Change): Change => {
   if (row.parent === null && row.kind !== "group") return change
-  if (!isUnderGroupTimeout(tx.workflows.get(tx.runs.get(row.runSeq).versionId), row.node)) return change
+  if (!isUnderGroupTimeout(workflowOf(tx, row.runSeq), row.node)) return change
   const passed = tx.db.all<[number]>(PASSED, row.id).map(([id]) => id)
   if (passed.length === 0) return change
   const isOverdue = passed.includes(row.id)

@@ -1,9 +1,10 @@
 // Compiled workflows by version, cached. They never change.
 
 import { BoundedMap } from "../../../core/values/bounded-map.ts"
-import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
+import type { CompiledWorkflow, Node } from "../../../core/model/workflow.ts"
 import { NotFound } from "../../contract/errors.ts"
 import type { Database } from "../connection/database.ts"
+import type { RunInfoCache } from "./run-info.ts"
 
 const MAX_CACHED = 256
 
@@ -31,3 +32,16 @@ export class Workflows {
     this.#cache.clear()
   }
 }
+
+interface Caches {
+  runs: RunInfoCache
+  workflows: Workflows
+}
+
+/** Returns the compiled workflow of a run. */
+export const workflowOf = ({ runs, workflows }: Caches, runSeq: number): CompiledWorkflow =>
+  workflows.get(runs.get(runSeq).versionId)
+
+/** Returns the compiled task of a row. */
+export const nodeOf = (caches: Caches, { runSeq, node }: { runSeq: number; node: number }): Node =>
+  workflowOf(caches, runSeq).nodes[node]!

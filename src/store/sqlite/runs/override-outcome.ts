@@ -3,6 +3,7 @@
 import { countedOutcome, edgesOf } from "../../../core/rules/changes/effects.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import { type RunStatus, type SkipReason, type FinalStatus, type UpstreamOutcome } from "../../../core/model/status.ts"
+import { nodeIndexOf } from "../../../core/model/workflow.ts"
 import {
   countOverride,
   countUpstreamEnd,
@@ -15,6 +16,7 @@ import { emitRun, emitTask } from "../advance/events.ts"
 import { startPendingRuns } from "../advance/close-runs.ts"
 import { BatchEffects } from "../advance/batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
+import { nodeOf } from "../cache/workflows.ts"
 import type { Tx } from "../tx.ts"
 
 type Override = Parameters<StatsStore["overrideOutcome"]>[0]
@@ -59,7 +61,7 @@ export const overrideOutcome = (tx: Tx, override: Override): Awaited<ReturnType<
 const findRow = (tx: Tx, { runId, name, path }: Override): LoadedRow | null => {
   const version = tx.db.get<[number]>(VERSION, runId)
   if (version === undefined) return null
-  const node = tx.workflows.get(version[0]).nodes.findIndex((each) => each.name === name)
+  const node = nodeIndexOf(tx.workflows.get(version[0]), name)
   const found = tx.db.get<[number]>(FIND, runId, node, path)
   return found === undefined ? null : loadRows(tx.db, [found[0]]).get(found[0])!
 }
@@ -98,7 +100,7 @@ const overrideFinished = (tx: Tx, effects: BatchEffects, row: LoadedRow, overrid
   const [skipReason] = tx.db.get<[SkipReason | null]>(SKIP_REASON, row.id)!
   tx.db.run(SET_STATUS, override.status, overrideError(override), row.id)
   const { kind, hook, parent } = row
-  const node = tx.workflows.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!
+  const node = nodeOf(tx, row)
   const counts = countOverride(node, { kind, hook, isChild: parent !== null }, before, override.status)
   const run = effects.runDelta(row.runSeq)
   run.failedTopLevel += counts.runFailed

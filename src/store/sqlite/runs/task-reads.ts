@@ -2,7 +2,7 @@
 
 import type { Output } from "../../../core/model/change.ts"
 import type { RunId } from "../../../core/model/ids.ts"
-import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
+import { nodeIndexOf } from "../../../core/model/workflow.ts"
 import type { RowState } from "../../../core/rules/runs/retry-plan.ts"
 import type { AttemptRow, ChildOutput, TaskRow } from "../../contract/store.ts"
 import { PAST_RUNS } from "../../shared/bounds.ts"
@@ -48,7 +48,7 @@ export const listTasks = (
   const found =
     query.name === undefined
       ? session.db.list<TaskColumns>(LIST, seq, after, query.limit)
-      : session.db.list<TaskColumns>(LIST_OF_NODE, seq, after, nodeOf(compiled, query.name), query.limit)
+      : session.db.list<TaskColumns>(LIST_OF_NODE, seq, after, nodeIndexOf(compiled, query.name), query.limit)
   return found.map((columns) => taskOf(columns, query.runId, compiled))
 }
 
@@ -59,7 +59,7 @@ export const getTask = (session: Session, query: { runId: RunId; name: string; p
   if (run === undefined) return null
   const [seq, versionId] = run
   const compiled = session.workflows.get(versionId)
-  const found = session.db.find<TaskColumns>(GET, seq, nodeOf(compiled, query.name), query.path)
+  const found = session.db.find<TaskColumns>(GET, seq, nodeIndexOf(compiled, query.name), query.path)
   return found === undefined ? null : taskOf(found, query.runId, compiled)
 }
 
@@ -70,11 +70,9 @@ export const findPaths = (session: Session, query: { runId: RunId; name: string;
   const run = session.db.get<[number, number]>(RUN, query.runId)
   if (run === undefined) return []
   const [seq, versionId] = run
-  const node = nodeOf(session.workflows.get(versionId), query.name)
+  const node = nodeIndexOf(session.workflows.get(versionId), query.name)
   return session.db.all<[string]>(PATHS, seq, node, query.label, query.limit).map(([path]) => path)
 }
-
-const nodeOf = ({ nodes }: CompiledWorkflow, name: string): number => nodes.findIndex((node) => node.name === name)
 
 const NODES = `
 SELECT ${ROW_STATE_COLUMNS} FROM tasks t JOIN runs r ON r.seq = t.run_seq
