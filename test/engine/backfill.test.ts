@@ -95,6 +95,20 @@ describe("a backfill", () => {
     expect(await fixture.runs()).toHaveLength(7)
   })
 
+  it("continues after the runs of an earlier backfill when runs depend on the past", async () => {
+    const fixture = await setup(HOURLY, "depends_on_past: true")
+    const first = await fixture.fill({ to: HOURS[1]! })
+    const again = await fixture.fill({ to: HOURS[3]! })
+    expect(again.runs.slice(0, 2)).toEqual(first.runs)
+    const runs = await Promise.all(again.runs.map((id) => fixture.store.getRun(id as never)))
+    expect(runs.map((run) => [run!.status, run!.previousRun])).toEqual([
+      ["running", null],
+      ["pending", again.runs[0]],
+      ["pending", again.runs[1]],
+      ["pending", again.runs[2]],
+    ])
+  })
+
   it.each([1, 2, 5])("runs at most %i runs at once, oldest tick first, until all have finished", async (maxActiveRuns) => {
     const fixture = await setup()
     const { runs } = await fixture.fill({ maxActiveRuns })

@@ -319,4 +319,16 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     ],
     foundBy: conformance("a row that waits"),
   },
+  {
+    name: "postgres-follows-run-that-exists-not",
+    bug: "A run that depends on an earlier run of its call, which exists under another id, starts at once.",
+    edits: [
+      {
+        file: "src/store/postgres/runs/create.ts",
+        find: "await followExisting(tx, held, newSeqs, existing)",
+        replace: "",
+      },
+    ],
+    foundBy: conformance("depends on the past"),
+  },
 ]

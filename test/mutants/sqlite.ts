@@ -208,4 +208,16 @@ export const SQLITE_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/store/sqlite/sqlite.test.ts", "-t", "creates a job and claims it"] },
   },
+  {
+    name: "sqlite-follows-run-that-exists-not",
+    bug: "A run that depends on an earlier run of its call, which exists under another id, starts at once.",
+    edits: [
+      {
+        file: "src/store/sqlite/runs/create.ts",
+        find: "(ids.get(previousRun) ?? previousRun)",
+        replace: "previousRun",
+      },
+    ],
+    foundBy: conformance("depends on the past"),
+  },
 ]

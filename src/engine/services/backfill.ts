@@ -67,12 +67,17 @@ export const backfill = async (
     runs.push(previousRun === undefined ? run : { ...run, previousRun })
     last.set(each.position, run.id)
   }
-  const ids: string[] = []
+  /** Ids of created runs, and of those that an earlier backfill has created, by the planned ids. */
+  const ids = new Map<RunId, RunId>()
   for (let i = 0; i < runs.length; i += BATCH) {
-    const created = await store.createRuns(runs.slice(i, i + BATCH)).finally(wake)
-    for (const { run } of created) ids.push(run.id)
+    const batch = runs.slice(i, i + BATCH).map(({ previousRun, ...run }) => ({
+      ...run,
+      ...(previousRun !== undefined && { previousRun: ids.get(previousRun) ?? previousRun }),
+    }))
+    const created = await store.createRuns(batch).finally(wake)
+    for (const [j, { run }] of created.entries()) ids.set(batch[j]!.id, run.id)
   }
-  return { ticks, runs: ids }
+  return { ticks, runs: [...ids.values()] }
 }
 
 /** Yields to other work between pages of ticks. */

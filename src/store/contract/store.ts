@@ -216,7 +216,10 @@ export interface NewRun {
   cause?: RunCause
   /** The run stays pending while an earlier run of the same schedule is not closed. */
   waitForSchedule?: boolean
-  /** The run stays pending until this one has succeeded (`depends_on_past`). */
+  /**
+   * The run stays pending until this one has succeeded (`depends_on_past`). An earlier run of the call, whose idempotency key was used before,
+   * stands for the run that has the key.
+   */
   previousRun?: RunId
   /** Task that waits for this run as its sub-workflow; resumed when the run closes. */
   parent?: ParentTask

@@ -69,6 +69,23 @@ export const dependsOnPastTests = (open: Open<Store & StatsStore>): void => {
       expect(await world.claim()).toHaveLength(1)
     })
 
+    it("waits for the run that has the key of an earlier run of the call", async () => {
+      const world = await setup(open)
+      const version = await world.deploy(flow)
+      const first = await world.start(flow, { idempotencyKey: "first" })
+      const again = world.newRun(version, { idempotencyKey: "first" })
+      const next = world.newRun(version, { previousRun: again.id })
+      const last = world.newRun(version, { previousRun: next.id })
+      const created = await world.store.createRuns([again, next, last])
+      expect(created.map(({ run }) => [run.id, run.status, run.previousRun])).toEqual([
+        [first.id, "running", null],
+        [next.id, "pending", first.id],
+        [last.id, "pending", next.id],
+      ])
+      await finish(world, "success")
+      expect((await world.run(next.id)).status).toBe("running")
+    })
+
     it("keeps to max_active_runs", async () => {
       const world = await setup(open)
       const one = { ...flow, maxActiveRuns: 1 }

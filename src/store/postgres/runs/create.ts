@@ -57,9 +57,14 @@ const INSERT = statement(
 
 const FIND_EXISTING = statement(
   "create_find_existing",
-  `SELECT r.seq, c.id AS requested FROM unnest(:ids::uuid[], :workflowIds::bigint[], :keys::text[]) AS c (id, workflow_id, key)
+  `SELECT r.seq, r.id, c.id AS requested FROM unnest(:ids::uuid[], :workflowIds::bigint[], :keys::text[]) AS c (id, workflow_id, key)
    JOIN runs r ON r.workflow_id = c.workflow_id AND r.idempotency_key = c.key
-   UNION SELECT r.seq, c.id FROM unnest(:ids) AS c (id) JOIN runs r ON r.id = c.id`,
+   UNION SELECT r.seq, r.id, c.id FROM unnest(:ids) AS c (id) JOIN runs r ON r.id = c.id`,
+)
+
+const SET_PREVIOUS = statement(
+  "create_set_previous",
+  `UPDATE runs r SET previous_run = c.previous FROM unnest(:runs::bigint[], :previousRuns::uuid[]) AS c (seq, previous) WHERE r.seq = c.seq`,
 )
 
 export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run: RunRow; created: boolean }[]> => {
@@ -70,18 +75,19 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
   const newSeqs = new Map((await insertRuns(tx, planned)).map(({ seq, id }) => [id, seq]))
   const immediate = planned.filter((plan) => !plan.mustWait && newSeqs.has(plan.run.id))
   const rowsInserted = pipelined(insertRowsOf(tx, immediate, newSeqs))
+  const repeated = runs.filter((run) => !newSeqs.has(run.id))
+  const existing = new Map(repeated.length === 0 ? [] : await findExisting(tx, repeated))
+  await followExisting(tx, held, newSeqs, existing)
   const started = await startPendingRuns(
     tx,
     held.filter(({ id }) => newSeqs.has(id)).map(({ workflowId }) => workflowId),
   )
 
-  const repeated = runs.filter((run) => !newSeqs.has(run.id))
-  const existing = new Map(repeated.length === 0 ? [] : await findExisting(tx, repeated))
-  const found = await readRuns(tx, [...newSeqs.values(), ...existing.values()])
+  const found = await readRuns(tx, [...newSeqs.values(), ...[...existing.values()].map(({ seq }) => seq)])
   await rowsInserted
   // A run with the caller's id is the caller's, also when an earlier call has inserted it, whose reply was lost.
   const results = runs.map((run) => {
-    const row = found.get(newSeqs.get(run.id) ?? existing.get(run.id)!)!
+    const row = found.get(newSeqs.get(run.id) ?? existing.get(run.id)!.seq)!
     return { run: row, created: row.id === run.id }
   })
   const newRuns = results.flatMap(({ run }) => (newSeqs.has(run.id) ? [run] : []))
@@ -154,12 +160,36 @@ const insertRuns = (tx: SqlRunner, planned: readonly RunPlan[]): Promise<{ seq: 
     previousRuns: planned.map(({ run }) => run.previousRun ?? null),
   })
 
-/** Finds the runs that have the idempotency keys or ids of these; returns requested run id and number. */
-const findExisting = async (tx: SqlRunner, runs: readonly NewRun[]): Promise<[string, number][]> => {
-  const rows = await tx.run<{ seq: number; requested: string }>(FIND_EXISTING, {
+interface ExistingRun {
+  seq: number
+  id: RunId
+}
+
+/** Finds the runs that have the idempotency keys or ids of these; returns the requested id of each. */
+const findExisting = async (tx: SqlRunner, runs: readonly NewRun[]): Promise<[RunId, ExistingRun][]> => {
+  const rows = await tx.run<ExistingRun & { requested: RunId }>(FIND_EXISTING, {
     ids: runs.map(({ id }) => id),
     workflowIds: runs.map(({ workflowId }) => workflowId),
     keys: runs.map(({ idempotencyKey }) => idempotencyKey),
   })
-  return rows.map(({ seq, requested }) => [requested, seq])
+  return rows.map(({ requested, ...run }) => [requested, run])
+}
+
+/** Makes new runs wait for existing ones in place of those of the call that were not inserted. */
+const followExisting = async (
+  tx: SqlRunner,
+  runs: readonly NewRun[],
+  newSeqs: ReadonlyMap<string, number>,
+  existing: ReadonlyMap<RunId, ExistingRun>,
+): Promise<void> => {
+  const followers = runs.flatMap(({ id, previousRun }) => {
+    const run = newSeqs.get(id)
+    const previous = previousRun === undefined ? undefined : existing.get(previousRun)
+    return run === undefined || previous === undefined ? [] : { run, previous: previous.id }
+  })
+  if (followers.length === 0) return
+  await tx.run(SET_PREVIOUS, {
+    runs: followers.map(({ run }) => run),
+    previousRuns: followers.map(({ previous }) => previous),
+  })
 }

@@ -1,6 +1,7 @@
 // Creates runs. Each is inserted pending and started in the same transaction, unless `max_active_runs` of its workflow or an
 // earlier run of its schedule holds it back.
 
+import type { RunId } from "../../../core/model/ids.ts"
 import { mustWaitToStart } from "../../../core/rules/runs/start.ts"
 import { runPriority } from "../../../core/rules/runs/new-rows.ts"
 import type { NewRun, RunRow } from "../../contract/store.ts"
@@ -22,12 +23,19 @@ const LAST_NUMBER = "SELECT last FROM run_numbers WHERE workflow_id = ?"
 const SET_LAST_NUMBER = `
 INSERT INTO run_numbers (workflow_id, last) VALUES (?, ?) ON CONFLICT (workflow_id) DO UPDATE SET last = excluded.last`
 
-const BY_ID = "SELECT seq FROM runs WHERE id = ?"
+const BY_ID = "SELECT seq, id FROM runs WHERE id = ?"
 
-const BY_KEY = "SELECT seq FROM runs WHERE workflow_id = ? AND idempotency_key = ?"
+const BY_KEY = "SELECT seq, id FROM runs WHERE workflow_id = ? AND idempotency_key = ?"
 
 export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; created: boolean }[] => {
-  const found = runs.map((run) => insertRun(tx, run))
+  /** Ids of the runs so far, and of existing ones in their place, by the given ids. */
+  const ids = new Map<RunId, RunId>()
+  const found = runs.map((run) => {
+    const { previousRun = null } = run
+    const row = insertRun(tx, run, previousRun === null ? null : (ids.get(previousRun) ?? previousRun))
+    ids.set(run.id, row.id)
+    return row
+  })
   const waiting = new Set<number>()
   for (const [i, { seq, inserted }] of found.entries()) {
     const { versionId, workflowId } = runs[i]!
@@ -45,7 +53,7 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
   })
 }
 
-const insertRun = (tx: Tx, run: NewRun): { seq: number; inserted: boolean } => {
+const insertRun = (tx: Tx, run: NewRun, previousRun: RunId | null): { seq: number; id: RunId; inserted: boolean } => {
   const { id, workflowId, versionId, trigger, params, logicalDate, idempotencyKey } = run
   const number = (tx.db.get<[number]>(LAST_NUMBER, workflowId)?.[0] ?? 0) + 1
   const row = tx.db.get<[number]>(
@@ -72,12 +80,13 @@ const insertRun = (tx: Tx, run: NewRun): { seq: number; inserted: boolean } => {
     run.createdBy ?? null,
     number,
     run.cause === undefined ? null : JSON.stringify(run.cause),
-    run.previousRun ?? null,
+    previousRun,
   )
   if (row !== undefined) {
     tx.db.run(SET_LAST_NUMBER, workflowId, number)
-    return { seq: row[0], inserted: true }
+    return { seq: row[0], id, inserted: true }
   }
-  const [seq] = tx.db.get<[number]>(BY_ID, id) ?? tx.db.get<[number]>(BY_KEY, workflowId, idempotencyKey)!
-  return { seq, inserted: false }
+  const [seq, existing] =
+    tx.db.get<[number, RunId]>(BY_ID, id) ?? tx.db.get<[number, RunId]>(BY_KEY, workflowId, idempotencyKey)!
+  return { seq, id: existing, inserted: false }
 }
