@@ -258,13 +258,15 @@ export class Users {
   // -- signals to waiting tasks ----------------------------------------------------------------------------------------------------
 
   /** Sends an approval or a callback, again and again until the task no longer waits. */
-  #sendSignal(row: number, attemptId: string, kind: "approval" | "callback"): void {
-    const { tables, callbackTokens } = this.#simulation
+  #sendSignal(row: number, attemptId: string, kind: "approval" | "callback", repeats = 0): void {
+    const { tables, callbackTokens, scenario } = this.#simulation
     const task = tables.taskByRow(row)
     if (task === undefined || task.attempt_id !== attemptId || task.waiting_on === null) return
     const run = tables.runBySeq(task.run_seq)
     const { name } = this.#simulation.simNodeOf(run.workflow, task.node).node
-    const signal: SentSignal = { positive: this.#rng.chance(0.7), output: { said: this.#rng.int(0, 9) } }
+    // What a user decides does not depend on other tasks, so that a smaller world has the same decisions.
+    const rng = new Rng("signal", scenario.seed, this.#simulation.labelOf(run.id), name, task.path, task.attempt, repeats)
+    const signal: SentSignal = { positive: rng.chance(0.7), output: { said: rng.int(0, 9) } }
     const { positive, output } = signal
     const target = { runId: run.id as RunId, name, path: task.path }
     // An approval names the task, and reaches the attempt that it has by then.
@@ -284,7 +286,7 @@ export class Users {
         record()
         this.#simulation.log(process, `accepts a ${positive ? "positive" : "negative"} ${kind} for row ${row}`)
       },
-      failed: () => this.after(REPEAT_MS, () => this.#sendSignal(row, attemptId, kind)),
+      failed: () => this.after(REPEAT_MS, () => this.#sendSignal(row, attemptId, kind, repeats + 1)),
     })
   }
 
