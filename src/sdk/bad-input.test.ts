@@ -5,7 +5,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { expect, it, onTestFinished, vi } from "vitest"
-import { signal, task, workflow } from "./definitions.ts"
+import { OrkClient } from "./client.ts"
+import { signal, task, txTask, workflow } from "./definitions.ts"
+import type { StepTools } from "./durable/step-tools.ts"
 import {
   ConflictError,
   NewerDatabaseError,
@@ -15,8 +17,10 @@ import {
   StoppedError,
   TaskFailedError,
 } from "./errors.ts"
+import { graph } from "./graph/graph.ts"
 import { Ork } from "./ork.ts"
 import type { EnqueueOptions } from "./orkable.ts"
+import { startWorker } from "./start-worker.ts"
 import { testOrk } from "./test.ts"
 
 const plain = task("plain", {}, () => null)
@@ -114,6 +118,119 @@ it.each<[string, Parameters<typeof task>[1], string]>([
 ])("a task with %s cannot be declared", (_, options, reason) => {
   expect(() => task("wrong", options, () => 1)).toThrow(TypeError)
   expect(() => task("wrong", options, () => 1)).toThrow(reason)
+})
+
+it.each<[string, () => unknown, string]>([
+  [
+    "task",
+    () => task("wrong", given({ timout: "1s" }), () => 1),
+    "task wrong: there is no option timout; did you mean timeout?",
+  ],
+  [
+    "task without options",
+    () => task("wrong", given(undefined), () => 1),
+    "task wrong: the options must be an object, such as {}",
+  ],
+  ["txTask", () => txTask("wrong", given({ retries: 5 }), () => 1), "the options are input, queue, version, priority, retry"],
+  [
+    "retry",
+    () => task("wrong", { retry: given({ max: 5 }) }, () => 1),
+    "retry: there is no option max (the options are attempts,",
+  ],
+  [
+    "limit",
+    () => task("wrong", { limit: given({ pergroup: 1 }) }, () => 1),
+    "limit: there is no option pergroup; did you mean perGroup?",
+  ],
+  ["workflow", () => workflow("wrong", given({ expires: "1s" }), () => 1), "workflow wrong: there is no option expires"],
+  [
+    "graph",
+    () => graph("wrong", given({ maxactiveruns: 1 }), () => {}),
+    "graph wrong: there is no option maxactiveruns; did you mean maxA",
+  ],
+  [
+    "Ork.open",
+    () => Ork.open(given({ run: [], databse: "x" })),
+    "Ork.open: there is no option databse; did you mean database?",
+  ],
+  ["Ork.open without options", () => Ork.open(given(undefined)), "Ork.open: the options must be an object"],
+  [
+    "retention",
+    () => Ork.open({ run: [], retention: given({ dyas: 1 }) }),
+    "retention: there is no option dyas; did you mean days?",
+  ],
+  ["startWorker", () => startWorker(given({ sever: "x" })), "startWorker: there is no option sever; did you mean server?"],
+  ["testOrk", () => testOrk(given({ run: [], sed: 1 })), "testOrk: there is no option sed; did you mean seed?"],
+  ["OrkClient", () => new OrkClient(given({ uri: "x" })), "OrkClient: there is no option uri; did you mean url?"],
+])("an unknown option of %s is named, with the options that exist", async (_, declare, reason) => {
+  const declared = async (): Promise<unknown> => await declare()
+  await expect(declared()).rejects.toThrow(TypeError)
+  await expect(declared()).rejects.toThrow(reason)
+})
+
+it("an unknown option of a call is named, and nothing is written", async () => {
+  const flow = workflow("flow", {}, () => null)
+  await using program = await testOrk({ run: [plain, flow] })
+  const fetch = vi.fn<typeof globalThis.fetch>()
+  const client = new OrkClient({ url: "http://127.0.0.1:1", key: "k", fetch })
+  for (const ork of [program, client]) {
+    const calls: [() => Promise<unknown>, string][] = [
+      [() => ork.enqueue(plain, null, given({ delya: 5 })), "enqueue: there is no option delya; did you mean delay?"],
+      [
+        () => ork.enqueue(flow, {}, given({ idempotencyKey: "k" })),
+        "enqueue: there is no option idempotencyKey (the options are key,",
+      ],
+      [() => ork.enqueueAll(plain, [null], given({ prio: 5 })), "there is no option prio (the options are key, onConflict,"],
+      [() => ork.enqueueAll(plain, [null], given({ key: "k" })), "enqueueAll takes no key"],
+      [
+        () => ork.schedule("s", "0 8 * * 1", plain, {}, given({ timeZone: "UTC" })),
+        'the schedule "s": there is no option timeZone; did',
+      ],
+      [
+        () => Array.fromAsync(ork.list(given({ def: plain, state: [] }))),
+        "list: there is no option state (the options are def, status)",
+      ],
+      [() => ork.signal("x", signal("paid"), null, given({ id: 1 })), "signal: there is no option id"],
+      [() => ork.approve("x", "y", given({ coment: "" })), "approve: there is no option coment; did you mean comment?"],
+      [async () => ork.events(given({ from: "1" })), "events: there is no option from"],
+    ]
+    for (const [call, reason] of calls) {
+      await expect(call()).rejects.toThrow(TypeError)
+      await expect(call()).rejects.toThrow(reason)
+    }
+  }
+  await expect(client.enqueue(plain, null, given({ tx: {} }))).rejects.toThrow("an OrkClient enqueues in no transaction (tx)")
+  expect(fetch).not.toHaveBeenCalled()
+  expect(await Array.fromAsync(program.list({ def: plain }))).toEqual([])
+  expect(await Array.fromAsync(program.list({ def: flow }))).toEqual([])
+  for (const work of [await program.enqueue(plain, null), await program.enqueue(flow, {})]) {
+    await expect(work.result(given({ timout: "1s" }))).rejects.toThrow(
+      "result: there is no option timout; did you mean timeout?",
+    )
+    await expect(work.retry(given({ step: "x" }))).rejects.toThrow("retry: there is no option step (the options are from)")
+  }
+})
+
+it.each<[string, (step: StepTools) => Promise<unknown>, string]>([
+  [
+    "run",
+    (step) => step.run("a", () => 1, given({ attempts: 5 })),
+    "step a: there is no option attempts (the options are retry)",
+  ],
+  ["waitFor", (step) => step.waitFor(signal("paid"), given({ timout: "1s" })), "the wait for paid: there is no option timout"],
+  ["approval", (step) => step.approval("a", given({ comment: "x" })), "step a: there is no option comment"],
+  [
+    "approval with another default",
+    (step) => step.approval("a", { default: given("yes") }),
+    'default is "yes", but must be one of',
+  ],
+  ["call", (step) => step.call(plain, null, given({ key: "x" })), "step.call of plain: there is no option key"],
+])("an unknown option of step.%s fails the function", async (_, call, reason) => {
+  const flow = workflow("flow", {}, async (_input, step) => void (await call(step)))
+  await using ork = await testOrk({ run: [plain, flow] })
+  const run = await ork.enqueue(flow, {})
+  await ork.advance("1s")
+  await expect(run.result()).rejects.toThrow(reason)
 })
 
 it("options that are undefined have their defaults", () => {

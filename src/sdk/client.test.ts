@@ -8,6 +8,7 @@ import { OrkClient } from "./client.ts"
 import { type Definition, signal, task, workflow } from "./definitions.ts"
 import { CancelledError, ConflictError, InvalidInputError, NotFoundError, NotJsonError, OrkError } from "./errors.ts"
 import type { OrkEvent } from "./events.ts"
+import type { Orkable } from "./orkable.ts"
 import { compileGraph } from "./graph/compile-graph.ts"
 import { graph } from "./graph/graph.ts"
 import { Ork } from "./ork.ts"
@@ -86,6 +87,71 @@ it("rejects what a program rejects, and writes nothing", async () => {
   }
   await client.enqueue(flow, {}, { key: "k" })
   await expect(client.enqueue(flow, {}, { key: "k", onConflict: "error" })).rejects.toThrow(ConflictError)
+})
+
+it("rejects bad schedules, ids and positions of events with the errors of a program", async () => {
+  const flow = workflow("flow", {}, () => null)
+  const { client, program } = await openBoth([count, flow])
+  const done = await program.enqueue(count, 1)
+  const ended = await program.enqueue(flow, {})
+  await Promise.all([done.result(), ended.result()])
+  const absent = "01890a5d-ac96-774b-bcce-b302099a8057"
+  const paid = signal("paid")
+  const given = (value: unknown): never => value as never
+  const ids = ["none", "", "../jobs", absent, done.id]
+  const calls: Record<string, ((ork: Orkable) => unknown)[]> = {
+    TypeError: [
+      (ork) => ork.schedule("s", "at eight", count, {}),
+      (ork) => ork.schedule("s", given(8), count, {}),
+      (ork) => ork.schedule("s", "0 8 * * 1", count, {}, { timezone: "Mars/X" }),
+      (ork) => ork.schedule("s", "0 8 * * 1", count, {}, { overlap: given("never") }),
+      (ork) => ork.schedule("s", "0 8 * * 1", count, {}, { catchup: given(true) }),
+      (ork) => ork.schedule("s", "0 8 * * 1", given("count"), {}),
+      (ork) => ork.schedule("s", "0 8 * * 1", count, {}, given(5)),
+      (ork) => ork.schedule("a b", "0 8 * * 1", count, {}),
+      (ork) => ork.unschedule("a b"),
+      (ork) => ork.signal(given(undefined), paid, null),
+      ...["x", "", "1.x", given(5)].map((after) => (ork: Orkable) => ork.events({ after })),
+      (ork) => Array.fromAsync(ork.list({ def: "flow", status: given(["completed"]) })),
+      (ork) => Array.fromAsync(ork.list({ def: "count", status: given(["success"]) })),
+      async (ork) => await (await ork.get(done.id))!.result({ timeout: given("soon") }),
+    ],
+    NotFoundError: [
+      ...ids.flatMap((id) => [
+        (ork: Orkable) => ork.signal(id, paid, null),
+        (ork: Orkable) => ork.approve(id, "x"),
+        (ork: Orkable) => ork.reject(id, "x"),
+      ]),
+      (ork) => ork.approve(ended.id, "x"),
+    ],
+    ConflictError: [
+      (ork) => ork.schedule("flow", "0 8 * * 1", count, {}),
+      (ork) => ork.unschedule("flow"),
+      (ork) => ork.signal(ended.id, paid, null),
+      (ork) => ork.events({ after: "99999999.0" }).next(),
+      async (ork) => await (await ork.get(done.id))!.cancel(),
+      async (ork) => await (await ork.get(done.id))!.retry(),
+      async (ork) => await (await ork.get(done.id))!.retry({ from: "x" }),
+      async (ork) => await (await ork.get(ended.id))!.cancel(),
+      async (ork) => await (await ork.get(ended.id))!.retry(),
+    ],
+    nothing: [
+      (ork) => ork.get("none"),
+      (ork) => Array.fromAsync(ork.list({ def: "a b" })),
+      (ork) => Array.fromAsync(ork.list({ def: "none" })),
+    ],
+  }
+  const thrownBy = async (call: () => unknown): Promise<string> => {
+    try {
+      await call()
+      return "nothing"
+    } catch (error) {
+      return (error as Error).name
+    }
+  }
+  for (const [expected, each] of Object.entries(calls))
+    for (const call of each)
+      for (const ork of [program, client]) expect(await thrownBy(() => call(ork)), String(call)).toBe(expected)
 })
 
 it("says that work was created when it is read again, and not when it is found", async () => {

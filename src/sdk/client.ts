@@ -4,6 +4,7 @@
 import type { Json, JsonObject } from "../core/values/json.ts"
 import { isUuid } from "../core/model/ids.ts"
 import { FUNCTION_FAILED, JOB_CANCELLED } from "../core/rules/messages.ts"
+import { NAME } from "../core/model/names.ts"
 import { isJobFinished } from "../core/rules/jobs/jobs.ts"
 import { isRunClosed } from "../core/model/status.ts"
 import { MAIN_TASK } from "../core/model/function.ts"
@@ -21,11 +22,12 @@ import type { AnyTask, RetryOptions, SignalDefinition, TaskDefinition } from "./
 import { checkIsDefinition, checkIsTask } from "./check-definitions.ts"
 import { checkScheduleName, checkText } from "./checks.ts"
 import { type Duration, toMs } from "./duration.ts"
-import { checkEnqueueOptions, checkIsNew, checkRunOptions } from "./enqueue-options.ts"
+import { checkEnqueueAllOptions, checkEnqueueOptions, checkIsNew, checkRunOptions } from "./enqueue-options.ts"
 import {
   CancelledError,
   ConflictError,
   InvalidInputError,
+  noFunction,
   NotFoundError,
   OrkError,
   TaskFailedError,
@@ -33,13 +35,22 @@ import {
   TimeoutError,
   UnavailableError,
 } from "./errors.ts"
-import { type EventOptions, eventsAreGone, isWanted, type OrkEvent, type Progress, RunNames } from "./events.ts"
+import {
+  checkEventOptions,
+  type EventOptions,
+  eventsAreGone,
+  isWanted,
+  type OrkEvent,
+  type Progress,
+  RunNames,
+} from "./events.ts"
 import type { GraphResult } from "./graph/graph.ts"
 import { functionFields, workflowFields } from "./graph/call-fields.ts"
 import { literalJson } from "./graph/literal.ts"
 import { valueAt } from "./graph/refs.ts"
 import { groupOf, jobLimitsOf } from "./job-limits.ts"
 import { checkStatuses } from "./list-options.ts"
+import { ANSWER, checkNames, CLIENT, LIST, RESULT, RETRY_WORK, SIGNAL } from "./option-names.ts"
 import {
   idOf,
   type AnswerOptions,
@@ -77,7 +88,9 @@ const PAGE = 100
 export class OrkClient implements Orkable {
   readonly #api: Client
 
-  constructor({ url, key, fetch: given }: ClientOptions = {}) {
+  constructor(options: ClientOptions = {}) {
+    checkNames(options, CLIENT, "OrkClient")
+    const { url, key, fetch: given } = options
     const env = (globalThis as { process?: { env: { [name: string]: string | undefined } } }).process?.env ?? {}
     this.#api = new Client({
       url: url ?? env["ORK_URL"] ?? "http://127.0.0.1:4000",
@@ -94,11 +107,13 @@ export class OrkClient implements Orkable {
     checkIsDefinition(definition, "enqueue")
     await validate(definition.schema, input, `the input of ${definition.name}`)
     if (definition.kind === "task") {
+      checkNoTransaction(options)
       checkEnqueueOptions(options)
       const query = { on_conflict: options.onConflict }
       const { job, created } = await unwrap(this.#api.submitJob(this.#newJob(definition, input, options), query))
       return this.#job(job, created) as Work<Output>
     }
+    checkNoTransaction(options)
     checkRunOptions(options, `${definition.kind} ${definition.name}`)
     const priority = options.priority ?? (definition.kind === "workflow" ? definition.priority : undefined)
     const { run, created } = await unwrap(
@@ -119,7 +134,8 @@ export class OrkClient implements Orkable {
     options: Omit<EnqueueOptions, "key"> = {},
   ): Promise<Work<Output>[]> {
     checkIsTask(definition)
-    checkEnqueueOptions(options)
+    checkNoTransaction(options)
+    checkEnqueueAllOptions(options)
     for (const [i, input] of inputs.entries()) await validate(definition.schema, input, `input ${i} of ${definition.name}`)
     const jobs = inputs.map((input) => this.#newJob(definition, input, options))
     if (jobs.length === 0) return []
@@ -162,11 +178,17 @@ export class OrkClient implements Orkable {
     return run === null ? null : this.#run(await this.#withError(run), false)
   }
 
-  async *list({ def, status = [] }: ListOptions): AsyncGenerator<Work<unknown>> {
+  async *list(options: ListOptions): AsyncGenerator<Work<unknown>> {
+    checkNames(options, LIST, "list")
+    const { def, status = [] } = options
     const name = typeof def === "string" ? def : def.name
-    const isWorkflow = typeof def === "string" ? (await orNull(this.#api.getWorkflow(def))) !== null : def.kind !== "task"
+    const isWorkflow = typeof def === "string" ? await this.#isWorkflow(def) : def.kind !== "task"
     checkStatuses(status, isWorkflow ? "run" : "job")
     yield* isWorkflow ? this.#listRuns(name, status) : this.#listJobs(name, status)
+  }
+
+  async #isWorkflow(name: string): Promise<boolean> {
+    return NAME.test(name) && (await orNull(this.#api.getWorkflow(name))) !== null
   }
 
   async *#listRuns(workflow: string, status: NonNullable<ListOptions["status"]>): AsyncGenerator<Work<unknown>> {
@@ -183,6 +205,7 @@ export class OrkClient implements Orkable {
 
   /** Opens the stream of events at once, and again when its connection breaks. */
   events(options: EventOptions = {}): AsyncGenerator<OrkEvent> {
+    checkEventOptions(options)
     const { after, signal } = options
     const items = this.#api.events({ ...(after !== undefined && { after }), ...(signal !== undefined && { signal }) })
     const first = items.next()
@@ -213,11 +236,15 @@ export class OrkClient implements Orkable {
     run: WorkRef,
     { name, schema }: SignalDefinition<Payload>,
     payload: NoInfer<Payload>,
-    { key }: { key?: string } = {},
+    options: { key?: string } = {},
   ): Promise<boolean> {
+    checkNames(options, SIGNAL, "signal")
+    const { key } = options
     await validate(schema, payload, `the signal ${name}`)
+    const id = idOf(run)
     const sent = { payload: toJson(payload, `the signal ${name}`), ...(key !== undefined && { key: checkText(key, "key") }) }
-    return await unwrap(this.#api.sendSignal(idOf(run), name, sent))
+    if (!isUuid(id)) throw noFunction(id)
+    return await unwrap(this.#api.sendSignal(id, name, sent))
   }
 
   approve(run: WorkRef, name: string, options?: AnswerOptions): Promise<void> {
@@ -228,7 +255,9 @@ export class OrkClient implements Orkable {
     return this.#answer(run, name, false, options)
   }
 
-  async #answer(run: WorkRef, name: string, approved: boolean, { comment, path }: AnswerOptions = {}): Promise<void> {
+  async #answer(run: WorkRef, name: string, approved: boolean, options: AnswerOptions = {}): Promise<void> {
+    checkNames(options, ANSWER, approved ? "approve" : "reject")
+    const { comment, path } = options
     const id = idOf(run)
     const task = { runId: id, task: name, ...(path !== undefined && { path }) }
     await unwrap(this.#api.decideApproval(task, approved, comment))
@@ -239,14 +268,18 @@ export class OrkClient implements Orkable {
     cron: string,
     definition: Enqueueable<Input, unknown>,
     input: NoInfer<Input>,
-    { timezone = "UTC", catchup = "none", overlap = "skip" }: ScheduleOptions = {},
+    options: ScheduleOptions = {},
   ): Promise<void> {
+    checkIsDefinition(definition, "schedule")
     await validate(definition.schema, input, `the input of ${definition.name}`)
+    // Cron expressions need a library, which other calls do not load.
+    const { checkSchedule } = await import("./schedule-options.ts")
+    const schedule = checkSchedule(name, cron, options)
     await this.#checkIsSchedule(name)
     const main = definition.kind === "task" ? functionFields(definition) : workflowFields(definition.name)
     const workflow = {
       name,
-      schedule: { cron, timezone, catchup, overlap },
+      schedule,
       tasks: { [MAIN_TASK]: { ...main, input: literalJson(paramsOf(input, definition.name)) } },
     }
     await unwrap(this.#api.deploy({ text: JSON.stringify(workflow), format: "json" }))
@@ -279,7 +312,9 @@ export class OrkClient implements Orkable {
       progress: job.progress as Progress | null,
       result: (options) => this.#jobResult(job, options),
       cancel: async () => void (await unwrap(this.#api.cancelJob(job.id))),
-      retry: async ({ from } = {}) => {
+      retry: async (options = {}) => {
+        checkNames(options, RETRY_WORK, "retry")
+        const { from } = options
         if (from !== undefined) throw new ConflictError(`job ${job.id} has no steps to retry from`)
         await unwrap(this.#api.retryJob(job.id))
       },
@@ -311,8 +346,11 @@ export class OrkClient implements Orkable {
       progress: null,
       result: (options) => this.#runResult(run, result, options),
       cancel: async () => void (await unwrap(this.#api.cancelRun(run.id))),
-      retry: async ({ from } = {}) =>
-        void (await unwrap(this.#api.retryRun(run.id, from === undefined ? {} : { step: { name: from } }))),
+      retry: async (options = {}) => {
+        checkNames(options, RETRY_WORK, "retry")
+        const { from } = options
+        await unwrap(this.#api.retryRun(run.id, from === undefined ? {} : { step: { name: from } }))
+      },
       refresh: async () => this.#run(await this.#withError(await unwrap(this.#api.getRun(run.id))), created, result),
     }
   }
@@ -359,8 +397,10 @@ export class OrkClient implements Orkable {
   async #wait<T>(
     id: string,
     read: (waitMs: number, abortable: { signal?: AbortSignal }) => Promise<T | null>,
-    { timeout, signal }: ResultOptions,
+    options: ResultOptions,
   ): Promise<T> {
+    checkNames(options, RESULT, "result")
+    const { timeout, signal } = options
     const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + toMs(timeout, "timeout")
     const abortable = signal === undefined ? {} : { signal }
     for (;;) {
@@ -423,6 +463,11 @@ const toOrkError = (error: ClientError): OrkError => {
     )
   }
   return new OrkError(message, { cause: error })
+}
+
+const checkNoTransaction = (options: object): void => {
+  if ("tx" in options && options.tx !== undefined)
+    throw new TypeError("an OrkClient enqueues in no transaction (tx): use Ork on the database of the transaction")
 }
 
 const ms = (value: number): string => `${Math.round(value)}ms`

@@ -6,6 +6,7 @@ import { isReservedSignal, SIGNAL_NAME_HINT } from "../core/model/function-signa
 import { QUEUE_NAME, QUEUE_NAME_HINT } from "../core/model/names.ts"
 import { checkCount, checkOneOf, checkPriority, checkText } from "./checks.ts"
 import { type Duration, toMs } from "./duration.ts"
+import { checkNames, LIMIT, RETRY, TASK, WORKFLOW } from "./option-names.ts"
 import type { RetryPolicy } from "../core/model/workflow.ts"
 import { omitUndefined } from "../core/values/omit-undefined.ts"
 import { checkSchema, type InputOf, type OutputOf, type StandardSchema } from "./schema.ts"
@@ -148,6 +149,7 @@ const DEFAULT_RETRY: Required<RetryOptions> = {
 }
 
 export const retryPolicyOf = (given: RetryOptions = {}, what: string, defaults = DEFAULT_RETRY): RetryPolicy => {
+  checkNames(given, RETRY, `${what}: retry`)
   const { attempts, delay, maxDelay, backoff, jitter } = { ...defaults, ...omitUndefined(given) }
   checkCount(attempts, `${what}: retry.attempts`, MAX_ATTEMPTS)
   checkOneOf(backoff, BACKOFFS, `${what}: retry.backoff`)
@@ -214,6 +216,8 @@ const defineTask = <Schema extends StandardSchema | undefined, Output>(
 ): TaskDefinition<InputOf<Schema>, Output> => {
   checkFunction(name, handler)
   const what = `task ${name}`
+  checkNames(options, TASK, what)
+  checkNames(options.limit ?? {}, LIMIT, `${what}: limit`)
   const { limit: { concurrency, perGroup, ...limit } = {}, group = null, timeout = DEFAULT_TIMEOUT_MS, expires } = options
   if (group !== null && typeof group !== "function") throw new TypeError(`${what}: group is not a function of the input`)
   if (perGroup !== undefined && group === null) throw new TypeError(`${what}: limit.perGroup requires group`)
@@ -247,6 +251,7 @@ export const workflow = <Schema extends StandardSchema | undefined = undefined, 
 ): WorkflowDefinition<InputOf<Schema>, Output> => {
   checkFunction(name, handler)
   const what = `workflow ${name}`
+  checkNames(options, WORKFLOW, what)
   return {
     kind: "workflow",
     name,

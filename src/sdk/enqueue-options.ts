@@ -3,11 +3,15 @@
 import { checkDate, checkOneOf, checkPriority, checkText } from "./checks.ts"
 import { optionalMs } from "./duration.ts"
 import { ConflictError } from "./errors.ts"
+import { checkNames, ENQUEUE } from "./option-names.ts"
 import type { EnqueueOptions } from "./orkable.ts"
 
 const ON_CONFLICT = ["existing", "replace", "error"] as const
 
-export const checkEnqueueOptions = ({ key, onConflict, delay, at, priority }: EnqueueOptions): void => {
+/** `known`: names of the options that the caller reads. */
+export const checkEnqueueOptions = (options: EnqueueOptions, known = ENQUEUE): void => {
+  checkNames(options, known, "enqueue")
+  const { key, onConflict, delay, at, priority } = options
   if (key !== undefined) checkText(key, "key")
   if (onConflict !== undefined) checkOneOf(onConflict, ON_CONFLICT, "onConflict")
   if (priority !== undefined) checkPriority(priority, "priority")
@@ -15,6 +19,12 @@ export const checkEnqueueOptions = ({ key, onConflict, delay, at, priority }: En
   if (at === undefined) return
   checkDate(at, "at")
   if (delay !== undefined) throw new TypeError("delay and at are given: give one of them")
+}
+
+/** Checks the options of many jobs. */
+export const checkEnqueueAllOptions = (options: EnqueueOptions, known = ENQUEUE): void => {
+  checkEnqueueOptions(options, known)
+  if (options.key !== undefined) throw new TypeError("enqueueAll takes no key, which belongs to one job: use enqueue")
 }
 
 /** Checks the options of a run, which are fewer than those of a job. `what`: the definition, such as `workflow order`. */

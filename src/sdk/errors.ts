@@ -70,6 +70,8 @@ export class NotFoundError extends OrkError {
   }
 }
 
+export const noFunction = (id: string): NotFoundError => new NotFoundError(`there is no run ${id} of a durable function`)
+
 /** The state of the job or run does not allow the operation, or its key is taken. Nothing was changed. */
 export class ConflictError extends OrkError {
   static {

@@ -5,8 +5,10 @@ import type { RunId } from "../core/model/ids.ts"
 import type { TaskStatus } from "../core/model/status.ts"
 import type { LoggedEvent } from "../store/contract/event-log.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
+import { compareEventIds, EVENT_ID } from "../core/model/event-id.ts"
 import type { Definition } from "./definitions.ts"
 import { ConflictError } from "./errors.ts"
+import { checkNames, EVENTS } from "./option-names.ts"
 import type { JobState, RunState, WorkRef } from "./orkable.ts"
 
 /** Progress that an attempt has reported. */
@@ -54,6 +56,13 @@ export const isWanted = ({ work, name }: OrkEvent, options: EventOptions): boole
 
 export const eventsAreGone = (after: string): ConflictError =>
   new ConflictError(`events after ${after} are no longer kept: read the present state, and continue without after`)
+
+export const checkEventOptions = (options: EventOptions): void => {
+  checkNames(options, EVENTS, "events")
+  const { after } = options
+  if (after !== undefined && (typeof after !== "string" || !EVENT_ID.test(after)))
+    throw new TypeError(`events: after is ${JSON.stringify(after)}, but must be the id of an event, such as "42.0"`)
+}
 
 /** Remembers the names of runs, whose events do not have them. */
 export class RunNames {
@@ -119,16 +128,24 @@ export class EventReader {
 
   /** Yields events. Reads the position at once: what happens after this call is not missed, however late the iteration begins. */
   read(options: EventOptions): AsyncGenerator<OrkEvent> {
-    const first = this.#store.readEvents({ after: options.after ?? null, limit: PAGE })
+    const first =
+      options.after === undefined ? this.#store.readEvents({ after: null, limit: PAGE }) : this.#readAfter(options.after)
     if (options.after === undefined) this.#awaitPosition(first)
     first.catch(() => {})
     return this.#follow(first, options)
   }
 
+  async #readAfter(after: string): Promise<EventPage> {
+    const { cursor: end } = await this.#store.readEvents({ after: null, limit: 1 })
+    const page = await this.#store.readEvents({ after, limit: PAGE })
+    // An id behind the end is from another database, or from before a restore.
+    if (page.gap || compareEventIds(after, end) > 0) throw eventsAreGone(after)
+    return page
+  }
+
   async *#follow(first: Promise<EventPage>, options: EventOptions): AsyncGenerator<OrkEvent> {
     const stop = options.signal === undefined ? this.#stopped.signal : AbortSignal.any([this.#stopped.signal, options.signal])
     let page = await first
-    if (page.gap && options.after !== undefined) throw eventsAreGone(options.after)
     while (!stop.aborted) {
       for (const logged of page.events) {
         const event = await this.#eventOf(logged)

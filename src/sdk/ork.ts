@@ -16,12 +16,13 @@ import { checkDefinitions, checkIsDefinition, checkIsTask, checkRun } from "./ch
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import { checkNotInTransaction } from "./durable/transactions.ts"
-import { checkText } from "./checks.ts"
-import { checkEnqueueOptions } from "./enqueue-options.ts"
-import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
-import { ConflictError, NotFoundError, StoppedError } from "./errors.ts"
+import { checkScheduleName, checkText } from "./checks.ts"
+import { checkEnqueueAllOptions, checkEnqueueOptions } from "./enqueue-options.ts"
+import { checkEventOptions, EventReader, type EventOptions, type OrkEvent } from "./events.ts"
+import { ConflictError, noFunction, NotFoundError, StoppedError } from "./errors.ts"
 import { withCalledDefinitions } from "./graph/graph.ts"
 import { checkStatuses } from "./list-options.ts"
+import { ANSWER, checkNames, ENQUEUE_IN_TRANSACTION, LIST, OPEN, SIGNAL } from "./option-names.ts"
 import {
   idOf,
   type AnswerOptions,
@@ -41,13 +42,13 @@ import { functionWorkflow } from "./embedded/function-workflow.ts"
 import { childEnd } from "./embedded/outcomes.ts"
 import { Results } from "./embedded/results.ts"
 import { boundParams } from "./embedded/run-params.ts"
-import { checkSchedule } from "./embedded/schedule-options.ts"
 import { isInTransaction } from "./embedded/in-transaction.ts"
 import { Jobs } from "./embedded/jobs.ts"
 import { throwPublicError } from "./embedded/public-errors.ts"
 import { Runs } from "./embedded/runs.ts"
 import type { WorkContext } from "./embedded/work-context.ts"
 import { WorkflowVersions } from "./embedded/workflow-versions.ts"
+import { checkSchedule } from "./schedule-options.ts"
 import { validate } from "./schema.ts"
 import { toJson } from "./to-json.ts"
 
@@ -112,6 +113,7 @@ export class Ork implements Orkable {
 
   /** Opens the database, creates or migrates its tables, and starts the engine. */
   static async open(options: OrkOptions): Promise<Ork> {
+    checkNames(options, OPEN, "Ork.open")
     checkRun(options.run)
     checkDefinitions(withCalledDefinitions(options.run))
     const { openParts } = await import("./open.ts")
@@ -148,7 +150,9 @@ export class Ork implements Orkable {
    * Claims nothing more, gives running handlers `grace` to end, and closes the database. Handlers that have not ended then are aborted,
    * and run again elsewhere.
    */
-  stop({ grace = GRACE_MS }: { grace?: Duration } = {}): Promise<void> {
+  stop(options: { grace?: Duration } = {}): Promise<void> {
+    checkNames(options, ["grace"], "stop")
+    const { grace = GRACE_MS } = options
     return (this.#stopped ??= this.#stop(toMs(grace, "grace")))
   }
 
@@ -189,7 +193,7 @@ export class Ork implements Orkable {
     checkIsDefinition(definition, "enqueue")
     await validate(definition.schema, input, `the input of ${definition.name}`)
     if (definition.kind !== "task") return await this.#runs.start(definition, input, options)
-    checkEnqueueOptions(options)
+    checkEnqueueOptions(options, ENQUEUE_IN_TRANSACTION)
     const [work] = await this.#jobs.create([this.#jobs.newJob(definition, input, options)], options)
     return work as Work<Result>
   }
@@ -201,7 +205,7 @@ export class Ork implements Orkable {
   ): Promise<Work<Result>[]> {
     this.#checkOpen(options)
     checkIsTask(definition)
-    checkEnqueueOptions(options)
+    checkEnqueueAllOptions(options, ENQUEUE_IN_TRANSACTION)
     const jobs: NewJob[] = []
     const { schema, name } = definition
     for (const [i, input] of inputs.entries()) {
@@ -218,8 +222,10 @@ export class Ork implements Orkable {
     return (await this.#jobs.get(id)) ?? (await this.#runs.get(runId))
   }
 
-  async *list({ def, status }: ListOptions): AsyncGenerator<Work<unknown>> {
+  async *list(options: ListOptions): AsyncGenerator<Work<unknown>> {
     this.#checkOpen()
+    checkNames(options, LIST, "list")
+    const { def, status } = options
     const name = typeof def === "string" ? def : def.name
     const isWorkflow = typeof def === "string" ? (await this.#getWorkflow(name)) !== null : def.kind !== "task"
     checkStatuses(status, isWorkflow ? "run" : "job")
@@ -230,9 +236,11 @@ export class Ork implements Orkable {
     run: WorkRef,
     { name, schema }: SignalDefinition<Payload>,
     payload: NoInfer<Payload>,
-    { key }: { key?: string } = {},
+    options: { key?: string } = {},
   ): Promise<boolean> {
     this.#checkOpen()
+    checkNames(options, SIGNAL, "signal")
+    const { key } = options
     await validate(schema, payload, `the signal ${name}`)
     const id = idOf(run)
     const runId = parseRunId(id)
@@ -243,7 +251,7 @@ export class Ork implements Orkable {
     }
     const outcome = runId === null ? "unknown" : await this.#sendSignal({ runId, ...sent }).catch(throwPublicError)
     this.#engine?.wake()
-    if (outcome === "unknown") throw new NotFoundError(`there is no run ${id} of a durable function`)
+    if (outcome === "unknown") throw noFunction(id)
     if (outcome === "ended") throw new ConflictError(`run ${id} has ended and gets no signal ${name}`)
     return outcome === "sent"
   }
@@ -257,23 +265,22 @@ export class Ork implements Orkable {
 
   events(options: EventOptions = {}): AsyncGenerator<OrkEvent> {
     this.#checkOpen()
+    checkEventOptions(options)
     return this.#events.read(options)
   }
 
   approve(run: WorkRef, name: string, options?: AnswerOptions): Promise<void> {
-    return this.#answer(run, name, { approved: true, ...options })
+    return this.#answer(run, name, true, options)
   }
 
   reject(run: WorkRef, name: string, options?: AnswerOptions): Promise<void> {
-    return this.#answer(run, name, { approved: false, ...options })
+    return this.#answer(run, name, false, options)
   }
 
-  async #answer(
-    run: WorkRef,
-    name: string,
-    { approved, comment = null, path = "" }: Omit<AnswerOptions, "comment"> & { approved: boolean; comment?: string | null },
-  ): Promise<void> {
+  async #answer(run: WorkRef, name: string, approved: boolean, options: AnswerOptions = {}): Promise<void> {
     this.#checkOpen()
+    checkNames(options, ANSWER, approved ? "approve" : "reject")
+    const { comment = null, path = "" } = options
     const id = idOf(run)
     const runId = parseRunId(id)
     if (runId === null) throw new NotFoundError(`there is no run ${id}`)
@@ -316,6 +323,7 @@ export class Ork implements Orkable {
 
   /** Throws for the name of a workflow that has no schedule: it would be replaced or removed. */
   async #checkIsSchedule(name: string): Promise<void> {
+    checkScheduleName(name)
     const found = await this.#getWorkflow(name)
     if (found === null || found.schedules.length > 0) return
     throw new ConflictError(`${name} is the name of a workflow; give its schedule another name, such as ${name}-daily`)

@@ -13,6 +13,7 @@ import { InProcessExecutor, type InProcessOptions } from "../executors/node/in-p
 import { checkFunction, registeredFunctions } from "../executors/registry.ts"
 import { FileObjectStore } from "../objects/file/file.ts"
 import { Worker } from "../worker/worker.ts"
+import { checkNames, WORKER } from "./option-names.ts"
 import { stallMsOf } from "./stall-limit.ts"
 import { stderrLog } from "./stderr-log.ts"
 import type { RunningWorker, WorkerSettings } from "./worker-settings.ts"
@@ -22,6 +23,7 @@ const DEFAULT_CAPACITY = 100
 const DEFAULT_GRACE_MS = 10_000
 
 export const startWorker = async (settings: WorkerSettings): Promise<RunningWorker> => {
+  checkNames(settings, WORKER, "startWorker")
   settings.signal?.throwIfAborted()
   const { name = processName(), signal } = settings
   const functions = functionsOf(settings.functions)

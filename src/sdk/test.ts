@@ -16,6 +16,7 @@ import { type Duration, toMs } from "./duration.ts"
 import type { EventOptions, OrkEvent } from "./events.ts"
 import type { OrkParts } from "./embedded/ork-parts.ts"
 import { withCalledDefinitions } from "./graph/graph.ts"
+import { checkNames, TEST } from "./option-names.ts"
 import { Ork } from "./ork.ts"
 import {
   idOf,
@@ -77,7 +78,10 @@ export interface TestOrk extends Orkable, AsyncDisposable {
 }
 
 /** Opens an engine for a test. */
-export const testOrk = (options: TestOptions): Promise<TestOrk> => openKit(options)
+export const testOrk = async (options: TestOptions): Promise<TestOrk> => {
+  checkNames(options, TEST, "testOrk")
+  return await openKit(options)
+}
 
 /** Options for test runners beside the public ones. */
 export interface KitOptions extends TestOptions {

@@ -5,7 +5,8 @@ import { expect, test } from "vitest"
 import { systemClock } from "../../engine/system.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { EventLog, LoggedEvent } from "../../store/contract/event-log.ts"
-import { compareEventIds, EventFeed, type Frame } from "./event-feed.ts"
+import { compareEventIds } from "../../core/model/event-id.ts"
+import { EventFeed, type Frame } from "./event-feed.ts"
 
 const RUNS = ["run-a", "run-b"] as RunId[]
 

@@ -3,6 +3,7 @@
 // because other processes do not announce every commit. It reads nothing while it has no subscribers. A subscriber goes from catching up
 // to live without a gap or a repeat, because both follow the ids of the log.
 
+import { compareEventIds } from "../../core/model/event-id.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { eventShape } from "../../engine/run-json.ts"
@@ -196,18 +197,6 @@ export class EventFeed {
     }
     return true
   }
-}
-
-/** Orders event ids `<batch>.<place>` by commit: by batch, then by place, both as numbers. */
-export const compareEventIds = (a: string, b: string): number => {
-  const [batchA, placeA] = idParts(a)
-  const [batchB, placeB] = idParts(b)
-  return batchA === batchB ? placeA - placeB : batchA - batchB
-}
-
-const idParts = (id: string): [number, number] => {
-  const dot = id.indexOf(".")
-  return dot === -1 ? [Number(id), 0] : [Number(id.slice(0, dot)), Number(id.slice(dot + 1))]
 }
 
 const later = (a: string, b: string): string => (compareEventIds(a, b) >= 0 ? a : b)

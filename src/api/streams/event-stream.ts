@@ -2,7 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify"
 import type { RunId } from "../../core/model/ids.ts"
-import { EVENT_ID } from "../../protocol/api/streams.ts"
+import { EVENT_ID } from "../../core/model/event-id.ts"
 import { invalidField } from "../shared/errors.ts"
 import { eventFilter } from "../http/workflow-limits.ts"
 import type { Frame } from "../feed/event-feed.ts"

@@ -1,12 +1,11 @@
 // Schemas of event and log streams: their queries and their entries.
 
 import { z } from "zod"
+import { EVENT_ID } from "../../core/model/event-id.ts"
 import { JOB_STATUSES } from "../../core/rules/jobs/jobs.ts"
 import { RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
 import { dateTime, strictObject } from "./common.ts"
 import { instanceQuery, progress, waiting } from "./runs.ts"
-
-export const EVENT_ID = /^\d{1,15}\.\d{1,9}$/
 
 const eventId = z.string().regex(EVENT_ID, { error: "must be the id of an event, such as 42.0" })
 

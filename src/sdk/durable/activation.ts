@@ -21,8 +21,10 @@ import { markOf } from "../../executors/errors.ts"
 import type { FunctionState, NewStep, Step, StepKind } from "../../store/contract/functions.ts"
 import type { SqlTransaction } from "../../store/contract/transactions.ts"
 import { retryPolicyOf, type SignalDefinition, type TaskDefinition, type WorkflowDefinition } from "../definitions.ts"
+import { checkOneOf } from "../checks.ts"
 import { type Duration, optionalMs, toMs } from "../duration.ts"
 import { CancelledError, NonDeterminismError, NotJsonError, TaskFailedError } from "../errors.ts"
+import { APPROVAL, CALL, checkNames, STEP, WAIT } from "../option-names.ts"
 import { validate } from "../schema.ts"
 import { toJson } from "../to-json.ts"
 import { Cancellation, isStopped } from "./cancellation.ts"
@@ -31,6 +33,8 @@ import { signalOf, untilOf } from "./step-details.ts"
 import { StepRecords } from "./step-records.ts"
 import type { ApprovalOptions, StepContext, StepOptions, StepTools } from "./step-tools.ts"
 import { Interrupted } from "./until-available.ts"
+
+const APPROVAL_DEFAULTS = ["approve", "reject"] as const
 
 export type ChildEnd = { output: Output | null } | { error: string; cancelled: boolean }
 
@@ -162,11 +166,12 @@ export class Activation implements StepTools {
   #try<Result>(
     kind: "run" | "tx",
     name: string,
-    { retry }: StepOptions = {},
+    options: StepOptions = {},
     execute: (step: Step, context: StepContext) => Promise<() => Promise<{ value: Result }>>,
   ): Promise<Result> {
     return this.#begin(kind, name, async (recorded) => {
-      const policy = retryPolicyOf(retry, `step ${name}`)
+      checkNames(options, STEP, `step ${name}`)
+      const policy = retryPolicyOf(options.retry, `step ${name}`)
       let step = recorded
       const ended = await this.#ended(step)
       if (ended !== null) return ended.value as Result
@@ -211,9 +216,11 @@ export class Activation implements StepTools {
 
   readonly waitFor = <Payload>(
     { name, schema }: SignalDefinition<Payload>,
-    { timeout }: { timeout?: Duration } = {},
+    options: { timeout?: Duration } = {},
   ): Promise<Payload | null> =>
     this.#begin("wait", name, async (step) => {
+      checkNames(options, WAIT, `the wait for ${name}`)
+      const { timeout } = options
       const ended = await this.#ended(step)
       const check = async (payload: Json): Promise<Payload | null> =>
         payload === null ? null : ((await validate(schema, payload, `the signal ${name}`)) as Payload)
@@ -234,6 +241,8 @@ export class Activation implements StepTools {
   /** Waits for an approval. A timeout also records an answer: if an answer and a timeout coincide, only the first counts. */
   readonly approval = (name: string, options: ApprovalOptions = {}): Promise<ApprovalAnswer> =>
     this.#begin("approval", name, async (step) => {
+      checkNames(options, APPROVAL, `step ${name}`)
+      checkOneOf(options.default ?? "reject", APPROVAL_DEFAULTS, `step ${name}: default`)
       const ended = await this.#ended(step)
       if (ended !== null) return ended.value as unknown as ApprovalAnswer
       const timeoutMs = optionalMs(options.timeout, `step ${name}: timeout`)
@@ -268,9 +277,11 @@ export class Activation implements StepTools {
   readonly call = <Input, Out>(
     definition: TaskDefinition<Input, Out> | WorkflowDefinition<Input, Out>,
     input: NoInfer<Input>,
-    { name = definition.name }: { name?: string } = {},
-  ): Promise<Out> =>
-    this.#begin("call", name, async (step) => {
+    options: { name?: string } = {},
+  ): Promise<Out> => {
+    const { name = definition.name } = options
+    return this.#begin("call", name, async (step) => {
+      checkNames(options, CALL, `step.call of ${name}`)
       const target = definition as unknown as ChildDefinition
       if (target.kind !== "task" && target.kind !== "workflow")
         throw new TypeError(`step.call of ${name}: only what task, txTask and workflow returned can be called`)
@@ -296,6 +307,7 @@ export class Activation implements StepTools {
         )
       })
     })
+  }
 
   readonly now = (): Date => new Date(this.#value("now", () => this.#ports.clock.now()) as number)
 

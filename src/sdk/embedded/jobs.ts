@@ -14,6 +14,7 @@ import type { ParentFunction } from "../durable/program-executor.ts"
 import { asTransactionError } from "../durable/transactions.ts"
 import { CancelledError, ConflictError, NotFoundError, TaskFailedError } from "../errors.ts"
 import { groupOf, jobLimitsOf } from "../job-limits.ts"
+import { checkNames, RETRY_WORK } from "../option-names.ts"
 import type { EnqueueOptions, JobState, ListOptions, Work } from "../orkable.ts"
 import { toJson } from "../to-json.ts"
 import { taskNode } from "./function-workflow.ts"
@@ -153,7 +154,9 @@ export class Jobs {
         this.#context.results.recheck(job.id)
         if ("rejected" in rejected) throw rejectionError(job.id, rejected)
       },
-      retry: async ({ from } = {}) => {
+      retry: async (options = {}) => {
+        checkNames(options, RETRY_WORK, "retry")
+        const { from } = options
         if (from !== undefined) throw new ConflictError(`job ${job.id} has no steps to retry from`)
         this.#context.checkOpen()
         const rejected = await store

@@ -11,6 +11,7 @@ import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { StoreEvent } from "../../store/contract/store.ts"
 import { toMs } from "../duration.ts"
 import { StoppedError, TimeoutError } from "../errors.ts"
+import { checkNames, RESULT } from "../option-names.ts"
 import type { ResultOptions } from "../orkable.ts"
 
 const FIRST_POLL_MS = 10
@@ -110,8 +111,10 @@ export class Results {
   async wait<T>(
     id: string,
     read: () => Promise<T | null>,
-    { timeout, signal, maySkipFirstRead }: WaitOptions = {},
+    { maySkipFirstRead, ...options }: WaitOptions = {},
   ): Promise<T | Announced> {
+    checkNames(options, RESULT, "result")
+    const { timeout, signal } = options
     signal?.throwIfAborted()
     if (this.#stopped) throw new StoppedError()
     const timeoutMs = timeout === undefined ? null : toMs(timeout, "timeout")

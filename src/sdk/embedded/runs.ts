@@ -16,6 +16,7 @@ import { checkIsNew, checkRunOptions } from "../enqueue-options.ts"
 import { CancelledError, ConflictError, NotFoundError, TaskFailedError } from "../errors.ts"
 import type { AnyGraph } from "../graph/graph.ts"
 import { valueAt } from "../graph/refs.ts"
+import { checkNames, RETRY_WORK } from "../option-names.ts"
 import type { EnqueueOptions, ListOptions, TransactionOptions, Work } from "../orkable.ts"
 import { paramsOf } from "../to-json.ts"
 import { isInTransaction } from "./in-transaction.ts"
@@ -151,7 +152,9 @@ export class Runs {
         const cancelled = cancelRun(store, id).finally(() => this.#context.engine?.wake())
         if (!(await cancelled.catch(throwPublicError))) throw new ConflictError(`run ${id} has ended and cannot be cancelled`)
       },
-      retry: async ({ from } = {}) => {
+      retry: async (options = {}) => {
+        checkNames(options, RETRY_WORK, "retry")
+        const { from } = options
         this.#context.checkOpen()
         const engine = this.engineOf("retry")
         const fromStep = from === undefined ? null : planStepRetry(store, id, { name: from, occurrence: 0 })

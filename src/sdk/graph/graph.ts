@@ -6,6 +6,7 @@ import { formatDuration } from "../../core/values/quantities.ts"
 import type { Definition } from "../definitions.ts"
 import { type Duration, toMs } from "../duration.ts"
 import { InvalidDefinitionError } from "../errors.ts"
+import { checkNames, GRAPH } from "../option-names.ts"
 import { checkSchema, type OutputOf, type InputOf, type StandardSchema } from "../schema.ts"
 import { paramsOfSchema } from "./params.ts"
 import { callerLocation } from "./caller-location.ts"
@@ -74,6 +75,7 @@ export const graph = <Schema extends StandardSchema | undefined = undefined, Out
   build: (g: GraphTools<OutputOf<Schema>>) => RefOf<Output> | void,
 ): GraphDefinition<InputOf<Schema>, Output> => {
   const place = callerLocation(import.meta.url)
+  checkNames(options, GRAPH, `graph ${name}`)
   const recorder = new Recorder(`graph ${name}`, place)
   const returned = build(new GraphTools(recorder, null))
   const { timeout, concurrency, maxActiveRuns, priority, description, tags } = options

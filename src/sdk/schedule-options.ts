@@ -1,8 +1,9 @@
-// Checks what a program gives for a schedule.
+// Checks what a program gives for a schedule, for the engine in this process and the client of a server alike.
 
-import { cronProblem, isTimezone } from "../../core/time/cron.ts"
-import { checkOneOf, checkScheduleName } from "../checks.ts"
-import type { ScheduleOptions } from "../orkable.ts"
+import { cronProblem, isTimezone } from "../core/time/cron.ts"
+import { checkOneOf, checkScheduleName } from "./checks.ts"
+import { checkNames, SCHEDULE } from "./option-names.ts"
+import type { ScheduleOptions } from "./orkable.ts"
 
 const CATCHUP = ["none", "latest", "all"] as const
 const OVERLAP = ["allow", "skip", "queue", "cancel"] as const
@@ -11,10 +12,12 @@ const OVERLAP = ["allow", "skip", "queue", "cancel"] as const
 export const checkSchedule = (
   name: string,
   cron: string,
-  { timezone = "UTC", catchup = "none", overlap = "skip" }: ScheduleOptions,
+  options: ScheduleOptions,
 ): Required<ScheduleOptions> & { cron: string } => {
   const what = `the schedule ${JSON.stringify(name)}`
   checkScheduleName(name)
+  checkNames(options, SCHEDULE, what)
+  const { timezone = "UTC", catchup = "none", overlap = "skip" } = options
   const problem = cronProblem(cron)
   if (problem !== null) throw new TypeError(`${what}: ${problem}`)
   if (!isTimezone(timezone))
