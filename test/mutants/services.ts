@@ -180,7 +180,7 @@ export const SERVICE_BUGS: PlantedBug[] = [
   {
     name: "service-job-ignores-timeout",
     bug: "A job runs longer than the timeout that it was given.",
-    edits: [{ file: "src/core/rules/jobs/job-node.ts", find: "...(timeoutMs !== null && { timeoutMs }),", replace: "" }],
+    edits: [{ file: "src/core/rules/jobs/job-workflow.ts", find: "...(timeoutMs !== null && { timeoutMs }),", replace: "" }],
     foundBy: SIM_ON_SQLITE,
   },
   {

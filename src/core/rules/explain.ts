@@ -3,7 +3,7 @@
 
 import type { RunCause } from "../model/cause.ts"
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
-import { HANDLER_EXECUTOR } from "./jobs/job-node.ts"
+import { HANDLER_EXECUTOR } from "./jobs/job-workflow.ts"
 import type { JobStatus } from "./jobs/jobs.ts"
 import type { Json } from "../values/json.ts"
 import type { RowKind } from "../model/row.ts"
@@ -239,7 +239,7 @@ export interface ExplainedJob extends Pick<ExplainedTask, "name" | "error" | "wo
 }
 
 export interface JobContext {
-  /** Node of the job (job-node.ts). */
+  /** Node of the job (job-workflow.ts). */
   node: Node
   /** Dependencies of a PENDING job that have not completed. */
   dependencies: readonly { name: string; status: JobStatus }[]

@@ -1,6 +1,6 @@
 // Returns the workflow, the node and the history of a claim, for a task of a run and for a job.
 
-import { jobRetryCounts, jobWorkflow } from "../../core/rules/jobs/job-node.ts"
+import { jobRetryCounts, jobWorkflow } from "../../core/rules/jobs/job-workflow.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import { attemptPrefix, jobAttemptPrefix } from "../../objects/objects.ts"
 import type { ClaimedJob } from "../../store/contract/claim.ts"

@@ -12,7 +12,7 @@ import {
   type ExplainContext,
   type QueueState,
 } from "../../core/rules/explain.ts"
-import { HANDLER_EXECUTOR, jobWorkflow } from "../../core/rules/jobs/job-node.ts"
+import { HANDLER_EXECUTOR, jobWorkflow } from "../../core/rules/jobs/job-workflow.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { isGroup } from "../../core/model/task-path.ts"
 import type { RowState } from "../../core/rules/runs/retry-plan.ts"

@@ -4,7 +4,7 @@ import { acceptsNode } from "./explain.ts"
 import type { Logger } from "../ports.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
-import { jobWorkflow } from "../../core/rules/jobs/job-node.ts"
+import { jobWorkflow } from "../../core/rules/jobs/job-workflow.ts"
 import type { NewJob } from "../../store/contract/jobs.ts"
 import type { Store } from "../../store/contract/store.ts"
 

@@ -1,7 +1,7 @@
 // A fake handler of jobs: an attempt takes virtual time, and succeeds or fails. It reports launches and results to the simulation.
 
 import type { AttemptResult } from "../../../src/core/model/change.ts"
-import { HANDLER_EXECUTOR } from "../../../src/core/rules/jobs/job-node.ts"
+import { HANDLER_EXECUTOR } from "../../../src/core/rules/jobs/job-workflow.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../../../src/executors/executor.ts"
 import { Rng } from "../rng.ts"
 import type { Simulation } from "../simulation.ts"

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { AttemptId } from "../../model/ids.ts"
 import { decide } from "../changes/decide.ts"
-import { jobRetryCounts, jobWorkflow } from "./job-node.ts"
+import { jobRetryCounts, jobWorkflow } from "./job-workflow.ts"
 import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, retryDelay } from "./jobs.ts"
 import type { JsonObject } from "../../values/json.ts"
 import { node } from "../../testing.ts"
