@@ -352,10 +352,8 @@ const finishTurn = async (
   outcome: Outcome,
   ready: number,
 ): Promise<CommittedTurn> => {
-  const { plan, rejected } = prepared
-  const { batch } = input
-  const { applied, claimed, pending, closed, cancelled, overdueCancelled } = outcome
-  const updates = plan.updates.filter((update) => applied.outcomes.has(update.attempt))
+  const { plan } = prepared
+  const { applied, claimed } = outcome
   const results = cacheableResults(appliedFinishes(plan, applied))
   const logged = pipelined(appendEvents(tx))
   const notified = leavesWork(outcome, plan, ready) ? tx.run(WAKE_STORES, { ...input.wakeParams }) : null
@@ -363,43 +361,63 @@ const finishTurn = async (
   const claims = pipelined(toClaims(tx, claimed.work, results))
   await appendAudit(
     tx,
-    updates.flatMap(({ attempt: { last } }) => last?.auditEntry ?? []),
+    appliedUpdates(plan, applied).flatMap(({ attempt: { last } }) => last?.auditEntry ?? []),
   )
   void tx.commit()
   await logged
   await notified
-  const finished = new Set(updates.flatMap(({ attempt: { last, fence } }) => (last === null ? [] : fence.attemptId)))
-  const cancelling = pending.cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
-  const isDue = pending.dueMs !== null && pending.dueMs <= 0
-  const advanced: AdvanceResult = {
-    rejected: distinct([...rejected, ...applied.rejected]),
-    gateClaims: await gates,
-    claims: await claims,
-    cancelling: cancelling.filter(({ ours }) => ours).map(({ runSeq, reason }) => ({ runSeq, reason })),
-    stopRequests: pending.stopRequests.filter((attemptId) => !finished.has(attemptId)),
-    closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
-    events: tx.events,
-    more: claimed.more || isDue || cancelled?.full === true || overdueCancelled?.full === true,
-    nextDueMs: soonest(pending.dueMs === null ? null : Math.max(0, Math.ceil(pending.dueMs)), claimed.rateWaitMs),
-  }
-  const observed: TurnState = {
-    localNow: tx.clock.localNow(),
-    dueMs: pending.dueMs,
-    cancelling: cancelling.length,
-    gateReady: pending.gateReady,
-    gatesClaimed: claimed.gates.length,
-    gateMaxClaims: batch.gate.maxClaims,
-    readyDrained: !advanced.more && claimed.work.length < batch.work.maxClaims,
-  }
+  const advanced = toAdvanced(tx, prepared, outcome, { gateClaims: await gates, claims: await claims })
   return {
     advanced,
-    observed,
+    observed: observe(tx, input.batch, outcome, advanced.more),
     updates: plan.updates,
     applied: applied.outcomes,
     results,
     rows: [...claimed.gates, ...claimed.work],
   }
 }
+
+/** Returns the updates whose fence held. */
+const appliedUpdates = ({ updates }: ChangePlan, { outcomes }: AppliedChanges): AttemptUpdate[] =>
+  updates.filter(({ attempt }) => outcomes.has(attempt))
+
+const toAdvanced = (
+  { events }: Tx,
+  { plan, rejected }: PreparedUpdates,
+  { applied, pending, closed, claimed, cancelled, overdueCancelled }: Outcome,
+  claims: Pick<AdvanceResult, "gateClaims" | "claims">,
+): AdvanceResult => {
+  const ended = new Set(
+    appliedUpdates(plan, applied).flatMap(({ attempt: { last, fence } }) => (last === null ? [] : fence.attemptId)),
+  )
+  const isDue = pending.dueMs !== null && pending.dueMs <= 0
+  return {
+    ...claims,
+    rejected: distinct([...rejected, ...applied.rejected]),
+    cancelling: cancellingRuns(pending, closed)
+      .filter(({ ours }) => ours)
+      .map(({ runSeq, reason }) => ({ runSeq, reason })),
+    stopRequests: pending.stopRequests.filter((attemptId) => !ended.has(attemptId)),
+    closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
+    events,
+    more: claimed.more || isDue || cancelled?.full === true || overdueCancelled?.full === true,
+    nextDueMs: soonest(pending.dueMs === null ? null : Math.max(0, Math.ceil(pending.dueMs)), claimed.rateWaitMs),
+  }
+}
+
+/** Returns the runs that are still being cancelled. */
+const cancellingRuns = ({ cancelling }: PendingWork, closed: CloseResult): PendingWork["cancelling"] =>
+  cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
+
+const observe = ({ clock }: Tx, { gate, work }: Batch, { pending, closed, claimed }: Outcome, more: boolean): TurnState => ({
+  localNow: clock.localNow(),
+  dueMs: pending.dueMs,
+  cancelling: cancellingRuns(pending, closed).length,
+  gateReady: pending.gateReady,
+  gatesClaimed: claimed.gates.length,
+  gateMaxClaims: gate.maxClaims,
+  readyDrained: !more && claimed.work.length < work.maxClaims,
+})
 
 /** Returns whether other stores must be woken: rows are ready that this turn did not claim, or may be. */
 const leavesWork = ({ claimed, cancelled, overdueCancelled }: Outcome, plan: ChangePlan, ready: number): boolean => {

@@ -131,17 +131,29 @@ export interface AppliedChanges {
   timeoutStarted: boolean
 }
 
+interface FinishInput {
+  finishPlan: FinishPlan
+  /** Lanes that the gate of this turn claims from. */
+  gateLanes: readonly string[]
+}
+
 /** Sends all statements before its first await, unless limits are named. */
-export const applyChanges = async (
-  tx: Tx,
-  plan: ChangePlan,
-  { finishPlan, gateLanes }: { finishPlan: FinishPlan; gateLanes: readonly string[] },
-): Promise<AppliedChanges> => {
-  const { idsOf, states } = plan.limits.length === 0 ? NO_LIMITS : await lockNamedLimits(tx, plan.limits)
+export const applyChanges = async (tx: Tx, plan: ChangePlan, finishes: FinishInput): Promise<AppliedChanges> => {
+  const named = plan.limits.length === 0 ? NO_LIMITS : await lockNamedLimits(tx, plan.limits)
+  const replies = await receive(send(tx, plan, { ...finishes, named }))
+  const applied = readReplies(plan, replies)
+  giveBackSlots(plan, applied, replies.queueLimitsOf)
+  await useGroupSlots(tx, plan, replies.chunks, named.idsOf)
+  await followUp(tx, plan, applied)
+  return applied
+}
+
+/** Sends the statements of all changes. */
+const send = (tx: Tx, plan: ChangePlan, { finishPlan, gateLanes, named }: FinishInput & { named: NamedLimits }) => {
   const freedLanes = plan.updates.flatMap(({ inFlight, attempt }) =>
     !inFlight.holdsSlots || attempt.last === null ? [] : inFlight.lane,
   )
-  const sent = {
+  return {
     updated: [
       startRows(
         tx,
@@ -155,9 +167,9 @@ export const applyChanges = async (
     waits: pipelined(waitRows(tx, plan.waits)),
     chunks: plan.expands.map(({ inFlight, attempt }) => ({
       attempt,
-      results: attempt.expands.map((change) => pipelined(createChildren(tx, { inFlight, change, idsOf, states }))),
+      results: attempt.expands.map((change) => pipelined(createChildren(tx, { inFlight, change, ...named }))),
     })),
-    returned: [releaseRows(tx, plan.releases), requeueRows(tx, plan.requeues), enqueueRows(tx, plan.enqueues, idsOf)].map(
+    returned: [releaseRows(tx, plan.releases), requeueRows(tx, plan.requeues), enqueueRows(tx, plan.enqueues, named.idsOf)].map(
       pipelined,
     ),
     retries: pipelined(retryRows(tx, plan.retries)),
@@ -165,6 +177,10 @@ export const applyChanges = async (
     // The finish returns the limits of its queues itself.
     queueLimits: plan.finishes.length > 0 ? null : pipelined(queueLimits(tx, freedLanes)),
   }
+}
+
+/** Awaits the replies in the order in which their statements were sent. */
+const receive = async (sent: ReturnType<typeof send>): Promise<Replies> => {
   const waits = new Map((await sent.waits).map((row) => [row.attempt_id, row]))
   const fenceHeld = new Set([
     ...(await Promise.all([...sent.updated, ...sent.returned])).flat().map((row) => row.attempt_id),
@@ -174,12 +190,8 @@ export const applyChanges = async (
   const finish = await sent.finish
   const chunks = new Map<AttemptChanges, ChunkResult[]>()
   for (const { attempt, results } of sent.chunks) chunks.set(attempt, await Promise.all(results))
-  const limitOf = sent.queueLimits === null ? limitsByLane(finish.queueLimits) : await sent.queueLimits
-  const applied = readReplies(plan, { fenceHeld, retries, waits, finish, chunks })
-  giveBackSlots(plan, applied, limitOf)
-  await useGroupSlots(tx, plan, chunks, idsOf)
-  await followUp(tx, plan, applied)
-  return applied
+  const queueLimitsOf = sent.queueLimits === null ? limitsByLane(finish.queueLimits) : await sent.queueLimits
+  return { fenceHeld, retries, waits, finish, chunks, queueLimitsOf }
 }
 
 interface NamedLimits {
@@ -212,6 +224,8 @@ interface Replies {
   waits: ReadonlyMap<AttemptId, WaitingRow>
   finish: FinishResult
   chunks: ReadonlyMap<AttemptChanges, ChunkResult[]>
+  /** Returns the limits of the queue of a lane. */
+  queueLimitsOf: (lane: string) => readonly number[]
 }
 
 const readReplies = (plan: ChangePlan, replies: Replies): AppliedChanges => {

@@ -89,50 +89,36 @@ export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<CloseR
   const closable = await tx.run<ClosableRun>(CLOSABLE, { runs: seqs })
   if (closable.length === 0) return NOTHING_CLOSED
   await tx.workflows.load(closable.map((run) => run.version_id))
-  const runs = await planCloses(tx, closable)
-  const updated = tx.run(CLOSE, {
-    runs: runs.map(({ run }) => run.seq),
-    statuses: runs.map(({ status }) => status),
-    errors: runs.map(({ error }) => error),
-    hooks: runs.map(({ hooks }) => hooks.length),
-  })
-  const parents = closable.flatMap((run) => run.parent_row ?? [])
-  const resumed = pipelined(requestResume(tx, parents))
-  const inserted = [
-    ...runs.map(({ run, hooks }) => insertRows(tx, [run], run.workflow_id, hooks, true)),
-    addNotifications(
-      tx,
-      runs.map(({ run, compiled, status }) => ({ runId: run.id, notifications: endNotifications(compiled, run, status) })),
-    ),
-    recordTriggerSuccesses(
-      tx,
-      runs.flatMap(({ run, status }) => (status === "success" && !run.private ? [run.seq] : [])),
-    ),
-  ].map(pipelined)
-  // Locks the workflows, so that a concurrent `createRuns` counts these runs as closed.
-  const counted = runs.filter(({ run, compiled }) => compiled.maxActiveRuns !== undefined || run.schedule_id !== null)
-  const locked = counted.length === 0 ? null : lockWorkflows(tx, new Set(counted.map(({ run }) => run.workflow_id)))
+  const closes = await planCloses(tx, closable)
+  const written = pipelined(writeCloses(tx, closes))
+  const locked = pipelined(lockCountingWorkflows(tx, closes))
   const pending = tx.run<{ id: number }>(WITH_PENDING_RUNS, {
     workflows: [...new Set(closable.map((run) => run.workflow_id))],
   })
-  await updated
-  await resumed
-  await Promise.all(inserted)
+  await written
   await locked
   const started = await startPendingRuns(
     tx,
     (await pending).map(({ id }) => id),
   )
   return {
-    runs: runs.map(({ run, status, error }) => ({ runSeq: run.seq, runId: run.id, status, error })),
+    runs: closes.map(({ run, status, error }) => ({ runSeq: run.seq, runId: run.id, status, error })),
     started: started.runs,
-    rows: started.rows + runs.reduce((n, { hooks }) => n + hooks.length, 0),
-    resumed: parents.length > 0,
+    rows: started.rows + closes.reduce((n, { hooks }) => n + hooks.length, 0),
+    resumed: closable.some((run) => run.parent_row !== null),
   }
 }
 
+interface Close {
+  run: ClosableRun
+  compiled: CompiledWorkflow
+  status: ReturnType<typeof closeStatus>
+  error: string | null
+  hooks: ReturnType<typeof hookRows>
+}
+
 /** Plans the status, the error and the hooks of each run. A failed run without an error names its first failed task. */
-const planCloses = async (tx: Tx, closable: readonly ClosableRun[]) => {
+const planCloses = async (tx: Tx, closable: readonly ClosableRun[]): Promise<Close[]> => {
   const runs = closable.map((run) => ({ run, compiled: tx.workflows.getLoaded(run.version_id), status: closeStatus(run) }))
   const unexplained = runs.filter(({ run, status }) => status === "failed" && run.error === null)
   const failed = await firstFailed(tx, unexplained)
@@ -154,6 +140,41 @@ const firstFailed = async (
     allowed: runs.map(({ compiled }) => arrayParam(nodesAllowedToFail(compiled))),
   })
   return new Map(rows.map(({ seq, node }) => [seq, node]))
+}
+
+/**
+ * Closes the runs, resumes the tasks that waited for them, and adds hooks, notifications and what triggers other workflows. Sends its
+ * statements before its first await.
+ */
+const writeCloses = async (tx: Tx, closes: readonly Close[]): Promise<void> => {
+  const closed = tx.run(CLOSE, {
+    runs: closes.map(({ run }) => run.seq),
+    statuses: closes.map(({ status }) => status),
+    errors: closes.map(({ error }) => error),
+    hooks: closes.map(({ hooks }) => hooks.length),
+  })
+  const parents = closes.flatMap(({ run }) => run.parent_row ?? [])
+  const resumed = pipelined(requestResume(tx, parents))
+  const inserted = [
+    ...closes.map(({ run, hooks }) => insertRows(tx, [run], run.workflow_id, hooks, true)),
+    addNotifications(
+      tx,
+      closes.map(({ run, compiled, status }) => ({ runId: run.id, notifications: endNotifications(compiled, run, status) })),
+    ),
+    recordTriggerSuccesses(
+      tx,
+      closes.flatMap(({ run, status }) => (status === "success" && !run.private ? [run.seq] : [])),
+    ),
+  ].map(pipelined)
+  await closed
+  await resumed
+  await Promise.all(inserted)
+}
+
+/** Locks the workflows that bound their active runs, so that a concurrent `createRuns` counts these runs as closed. */
+const lockCountingWorkflows = async (tx: Tx, closes: readonly Close[]): Promise<void> => {
+  const counted = closes.filter(({ run, compiled }) => compiled.maxActiveRuns !== undefined || run.schedule_id !== null)
+  if (counted.length > 0) await lockWorkflows(tx, new Set(counted.map(({ run }) => run.workflow_id)))
 }
 
 const LOCK_WORKFLOWS = statement(

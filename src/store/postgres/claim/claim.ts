@@ -117,30 +117,41 @@ class KindClaims {
    */
   async complete(tx: Tx, first: readonly ClaimReply[], request: ClaimRequest): Promise<KindClaimed> {
     const claimed: ClaimedRow[] = []
-    const wildcard = hasWildcard(request.lanes)
     let candidates = 0
     let unparked = false
     for (let reply = first; ; reply = await this.send(tx, { ...request, maxClaims: request.maxClaims - claimed.length })) {
       const rows = await rowsOfReply(tx, reply)
-      const { more, needs_round_robin, queue_settings } = reply[0]!
-      if (queue_settings || (wildcard && needs_round_robin)) {
-        this.byQueue = true
-        return { claimed, more: false, unparked }
-      }
-      if (needs_round_robin) {
-        this.#needsRoundRobin = true
-        continue
-      }
-      if (rows.length > 0) this.#needsRoundRobin = more || rows.some((row) => row.workflow_id !== rows[0]!.workflow_id)
+      const method = this.#methodAfter(reply[0]!, rows, request)
+      if (method === "by_queue") return { claimed, more: false, unparked }
+      if (method === "round_robin") continue
       candidates += rows.length
       const admitted = await admitRows(tx, rows, request.holder)
       claimed.push(...admitted.claimed)
       unparked ||= admitted.unparked
       this.#lastWorkflow = admitted.claimed.at(-1)?.workflow_id ?? this.#lastWorkflow
+      const { more } = reply[0]!
       if (claimed.length >= request.maxClaims) return { claimed, more: false, unparked }
       if (rows.length === 0) return { claimed, more, unparked }
       if (!more && rows.every(needsNoAdmission)) return { claimed, more: false, unparked }
       if (admitted.hasLockedRows || candidates >= MAX_CANDIDATES) return { claimed, more: true, unparked }
     }
+  }
+
+  /** Returns how a reply says that its rows have to be claimed instead, or "as_read", and remembers it for the next claim. */
+  #methodAfter(
+    { more, needs_round_robin, queue_settings }: ClaimReply,
+    rows: readonly ClaimedRow[],
+    { lanes }: ClaimRequest,
+  ): "by_queue" | "round_robin" | "as_read" {
+    if (queue_settings || (needs_round_robin && hasWildcard(lanes))) {
+      this.byQueue = true
+      return "by_queue"
+    }
+    if (needs_round_robin) {
+      this.#needsRoundRobin = true
+      return "round_robin"
+    }
+    if (rows.length > 0) this.#needsRoundRobin = more || rows.some((row) => row.workflow_id !== rows[0]!.workflow_id)
+    return "as_read"
   }
 }
