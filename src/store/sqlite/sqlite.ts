@@ -6,6 +6,7 @@ import type { Clock, Random } from "../../core/model/ports.ts"
 import { takeAuditEntry } from "../contract/audit-scope.ts"
 import type { NewAuditEntry } from "../contract/keys.ts"
 import type { ServerStore } from "../contract/server-store.ts"
+import type { TransactionStore } from "../contract/transactions.ts"
 import type { LeaseHolderRow } from "../contract/store.ts"
 import { advance, type Cursors } from "./advance/advance.ts"
 import { catalog } from "./admin/catalog.ts"
@@ -63,7 +64,7 @@ import { Workflows } from "./cache/workflows.ts"
 import { sizeWal } from "./connection/wal.ts"
 import { WakeDecision } from "./connection/wake-decision.ts"
 import { openWake } from "./connection/wake-file.ts"
-import { serverLock } from "./connection/server-lock.ts"
+import { type ServerLock, serverLock } from "./connection/server-lock.ts"
 import { leaseGuard } from "./admin/lease-guard.ts"
 import { pathTriggerStore } from "./admin/path-triggers.ts"
 import { triggerStore } from "./admin/triggers.ts"
@@ -88,62 +89,26 @@ export interface SqliteStore extends ServerStore {
   readonly commits: number
 }
 
+/** Path of a database in memory, which no other process uses. */
+const IN_MEMORY = ":memory:"
+
 export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> => {
-  const { path, random, isDead = () => false } = options
-  const session = await openSession(options)
-  const { db } = session
-  const wake = path === ":memory:" ? null : openWake(path, random.hex128())
-  const lock = path === ":memory:" ? null : serverLock(path)
-  const writes = openWrites(session, { wakeOthers: () => wake?.touch(), schedule: options.schedule ?? setImmediate })
-  const { writer, perform } = writes
-  const wakeListeners: (() => void)[] = []
-  const wakeHere = (): void => {
-    for (const listener of wakeListeners) listener()
-  }
-  const wakeAll = (): void => {
-    wake?.touch()
-    wakeHere()
-  }
+  const parts = await openParts(options)
+  const { session, writer, perform, wakes } = parts
+  const access = accessTo(parts)
   const cursors: Cursors = { work: newClaimCursor(), gate: newClaimCursor() }
-  const access: Access = {
-    read: (work) => (writer.alone === null ? whileBusy(db, () => work(session)) : writer.alone.then(() => access.read(work))),
-    write: (work) => {
-      const entryOf = takeAuditEntry()
-      return writer.write(() => perform(entryOf === null ? work : (tx) => withEntry(tx, work, entryOf)))
-    },
-  }
   return {
-    ...operations(access, isDead),
+    ...operations(access, options.isDead ?? (() => false)),
+    ...wholeDatabase(parts, options),
+    ...userTransactions(parts, options),
     kind: "sqlite",
     usesLeases: false,
-    ...(path !== ":memory:" && { guardLease: leaseGuard(path) }),
+    ...(options.path !== IN_MEMORY && { guardLease: leaseGuard(options.path) }),
     advanceConcurrency: { maxConcurrent: 1, minBatch: 0 },
     commitsTogether: ["jobs", "runs"],
     get commits() {
       return writer.commits
     },
-    migrate: () =>
-      whileBusy(db, () => {
-        migrate(db)
-        rejectMoved(db)
-      }),
-    schemaVersion: MIGRATIONS.length,
-    isBlank: () => whileBusy(db, () => isBlank(db)),
-    dump: (use, dumpOptions) => dump(path, use, dumpOptions),
-    load: (source) => load(session, source),
-    becomeServer: () =>
-      whileBusy(db, () => {
-        rejectDamaged(db)
-        return lock === null || lock.acquire()
-      }),
-    close: async () => {
-      await writer.close()
-      wake?.close()
-      lock?.release()
-      if (options.connection === undefined && db.open) db.close()
-    },
-    createJobsIn: createJobsIn({ session, path, perform, wakeAll }),
-    recordInTransaction: recordInTransaction({ session, writer, perform, committed: wakeHere }),
     getVersion: (versionId) => access.read(({ workflows }) => workflows.get(versionId)),
     getLoadedVersion: (versionId) => session.workflows.get(versionId),
     advance: (batch) =>
@@ -152,10 +117,101 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
         .catch((error: unknown) => {
           throw asInvalidValue(error)
         }),
-    onWake: (listener) => {
-      wakeListeners.push(listener)
-      wake?.listen(listener)
+    onWake: wakes.onWake,
+  }
+}
+
+/** Parts of a store, which live as long as it. */
+interface Parts extends Writes {
+  session: Session
+  wakes: Wakes
+  /** Makes one process the server of the file; null: in memory. */
+  lock: ServerLock | null
+}
+
+const openParts = async (options: SqliteOptions): Promise<Parts> => {
+  const { path, random, schedule = setImmediate } = options
+  const session = await openSession(options)
+  const wakes = openWakes(path, random)
+  const lock = path === IN_MEMORY ? null : serverLock(path)
+  return { session, wakes, lock, ...openWrites(session, { wakeOthers: wakes.wakeOthers, schedule }) }
+}
+
+const accessTo = ({ session, writer, perform }: Parts): Access => {
+  const access: Access = {
+    read: (work) =>
+      writer.alone === null ? whileBusy(session.db, () => work(session)) : writer.alone.then(() => access.read(work)),
+    write: (work) => {
+      const entryOf = takeAuditEntry()
+      return writer.write(() => perform(entryOf === null ? work : (tx) => withEntry(tx, work, entryOf)))
     },
+  }
+  return access
+}
+
+/** Wakes the engines that use the database. */
+interface Wakes {
+  /** Wakes those of other processes. */
+  wakeOthers: () => void
+  /** Wakes those of this process. */
+  wakeHere: () => void
+  onWake: (listener: () => void) => void
+  close: () => void
+}
+
+const openWakes = (path: string, random: Random): Wakes => {
+  const file = path === IN_MEMORY ? null : openWake(path, random.hex128())
+  const listeners: (() => void)[] = []
+  return {
+    wakeOthers: () => file?.touch(),
+    wakeHere: () => {
+      for (const listener of listeners) listener()
+    },
+    onWake: (listener) => {
+      listeners.push(listener)
+      file?.listen(listener)
+    },
+    close: () => file?.close(),
+  }
+}
+
+/** Operations on the database as a whole. */
+const wholeDatabase = ({ session, writer, wakes, lock }: Parts, { path, connection }: SqliteOptions) => {
+  const { db } = session
+  return {
+    schemaVersion: MIGRATIONS.length,
+    migrate: () =>
+      whileBusy(db, () => {
+        migrate(db)
+        rejectMoved(db)
+      }),
+    isBlank: () => whileBusy(db, () => isBlank(db)),
+    dump: (use, options) => dump(path, use, options),
+    load: (source) => load(session, source),
+    becomeServer: () =>
+      whileBusy(db, () => {
+        rejectDamaged(db)
+        return lock === null || lock.acquire()
+      }),
+    close: async () => {
+      await writer.close()
+      wakes.close()
+      lock?.release()
+      if (connection === undefined && db.open) db.close()
+    },
+  } satisfies Partial<ServerStore>
+}
+
+/** Operations in transactions of the user's code. */
+const userTransactions = ({ session, writer, perform, wakes }: Parts, { path }: SqliteOptions): TransactionStore => {
+  const { wakeHere, wakeOthers } = wakes
+  const wakeAll = (): void => {
+    wakeOthers()
+    wakeHere()
+  }
+  return {
+    createJobsIn: createJobsIn({ session, path, perform, wakeAll }),
+    recordInTransaction: recordInTransaction({ session, writer, perform, committed: wakeHere }),
   }
 }
 
