@@ -244,4 +244,16 @@ export const SERVICE_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/store/postgres/conformance.test.ts", "-t", "schedules"] },
   },
+  {
+    name: "service-removes-retried-job",
+    bug: "Retention removes a job that was retried after retention had listed it.",
+    edits: [
+      {
+        file: "src/engine/services/retention.ts",
+        find: "store.deleteJob(id, olderThanMs)",
+        replace: "store.deleteJob(id)",
+      },
+    ],
+    foundBy: { tests: ["src/engine/services/retention.test.ts"] },
+  },
 ]

@@ -4,7 +4,12 @@ import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { removeOldJobs, removeUnusedBundles } from "./retention.ts"
 import { bundleFolder, bundleKey, storeBundle, createBundle } from "../../objects/bundles/bundles.ts"
+import { uuidv7 } from "../../core/model/ids.ts"
+import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs/jobs.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
+import { JOB_DEFAULTS } from "../../store/contract/jobs.ts"
+import { openSqlite } from "../../store/sqlite/sqlite.ts"
+import { systemClock, systemRandom } from "../system.ts"
 
 test("bundles that no version names are removed, with what was unpacked of them; the others stay", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "ork-retention-"))
@@ -32,4 +37,29 @@ test("an expired job that got a dependent meanwhile keeps its log and output; th
   const objects = { deletePrefix: async (prefix: string) => void deleted.push(prefix) }
   expect(await removeOldJobs({ store, objects }, 1000)).toBe(1)
   expect(deleted).toEqual(["jobs/old/"])
+})
+
+test("an expired job that is retried while others are removed stays", async () => {
+  const store = await openSqlite({ path: ":memory:", clock: systemClock, random: systemRandom })
+  onTestFinished(() => store.close())
+  await store.migrate()
+  const jobs = ["old", "retried"].map((name) => ({
+    id: uuidv7(systemClock.now(), systemRandom.hex128()),
+    name,
+    queue: "default",
+    payload: null,
+    priority: 5,
+    dependencies: [],
+    retryPolicy: DEFAULT_JOB_RETRY,
+    task: null,
+    ...JOB_DEFAULTS,
+  }))
+  await store.createJobs(jobs)
+  for (const { id } of jobs) await store.cancelJob(id)
+  const [old, retried] = jobs.map(({ id }) => id).toSorted()
+  const objects = {
+    deletePrefix: async (prefix: string) => void (prefix === `jobs/${old}/` && (await store.retryJob(retried!))),
+  }
+  expect(await removeOldJobs({ store, objects }, -1000)).toBe(1)
+  expect([await store.getJob(old!), await store.getJob(retried!)]).toEqual([null, expect.objectContaining({ status: "READY" })])
 })

@@ -61,8 +61,8 @@ export const removeOldJobs = async (
     const removable = await store.removableJobs({ olderThanMs, limit: BATCH })
     for (const id of removable) {
       if (signal?.aborted === true) return removed
-      // Rejected when a job that depends on it was created in the meantime.
-      if ((await store.deleteJob(id)) !== null) continue
+      // Rejected when it was retried in the meantime, or a job that depends on it was created.
+      if ((await store.deleteJob(id, olderThanMs)) !== null) continue
       await objects.deletePrefix(`jobs/${id}/`)
       removed += 1
     }

@@ -118,8 +118,11 @@ export interface JobStore {
   createJobs(jobs: NewJob[], options?: CreateJobsOptions): Promise<JobRow[] | JobRejection>
   getJob(id: string): Promise<JobRow | null>
   editJob(id: string, change: JobEdit): Promise<JobRow | JobRejection>
-  /** Deletes a job at once. The holder of a RUNNING job stops the attempt, whose slots are free when it has finished. */
-  deleteJob(id: string): Promise<JobRejection | null>
+  /**
+   * Deletes a job at once. The holder of a RUNNING job stops the attempt, whose slots are free when it has finished. `olderThanMs`: rejects
+   * a job that `removableJobs` would not list, because it was retried meanwhile.
+   */
+  deleteJob(id: string, olderThanMs?: number): Promise<JobRejection | null>
   /** Fails a job with the error `cancelled` and blocks its dependents; a RUNNING one when its attempt has finished. */
   cancelJob(id: string): Promise<JobRow | JobRejection>
   /** Runs a FAILED job again, with all of its attempts. Dependents that it has blocked stay BLOCKED. */

@@ -5,7 +5,13 @@ import { indexKey } from "../../core/values/index-key.ts"
 import { jobLimitKey, sharedLimitKey } from "../../core/routing/limit-keys.ts"
 import { BoundedMap } from "../../core/values/bounded-map.ts"
 import type { JobPlan } from "../../core/rules/jobs/job-plan.ts"
-import { DEFAULT_JOB_RETRY, JOB_BOUNDS, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs/jobs.ts"
+import {
+  DEFAULT_JOB_RETRY,
+  isJobFinished,
+  JOB_BOUNDS,
+  type JobRetryPolicy,
+  type JobStatus,
+} from "../../core/rules/jobs/jobs.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
 import type { Limit } from "../../core/model/row.ts"
@@ -38,6 +44,13 @@ export const isFirstClaim = ({ status, attempt }: { status: TaskStatus; attempt:
 
 /** SQL condition equal to `isFirstClaim`, for the row `t`. */
 export const IS_FIRST_CLAIM = "t.status = 'dispatched' AND t.attempt = 1"
+
+/** Returns whether a job reached a final status this long ago, as `removableJobs` requires. */
+export const endedLongAgo = (
+  { status, updatedAt }: Pick<JobRow, "status" | "updatedAt">,
+  olderThanMs: number,
+  now: number,
+): boolean => isJobFinished(status) && Date.parse(updatedAt) < now - olderThanMs
 
 const STATUS = {
   pending: "READY",

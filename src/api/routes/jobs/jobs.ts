@@ -48,6 +48,8 @@ const rejectionError = (rejection: JobRejection, id = ""): Error => {
       return conflict(`the job has ended as ${rejection.status} and cannot be changed`)
     case "has_dependents":
       return conflict("other jobs depend on this one; delete them first")
+    case "not_ended":
+      return conflict("the job has not ended")
     case "not_pending":
       return conflict("dependencies can be changed only while the job is PENDING")
     case "key_exists":

@@ -12,6 +12,7 @@ export type JobRejection =
   | { rejected: "cycle"; path: string[] }
   | { rejected: "terminal"; status: JobStatus }
   | { rejected: "has_dependents" }
+  | { rejected: "not_ended" }
   | { rejected: "not_pending" }
   | { rejected: "key_exists"; id: string }
   | { rejected: "not_failed"; status: JobStatus }

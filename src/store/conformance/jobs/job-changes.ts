@@ -24,6 +24,23 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
     expect(await status(world, running!)).toEqual(["READY"])
   })
 
+  it("keeps an old job that was retried since it was listed", async () => {
+    const world = await setup(open)
+    const [retried, old] = await create(world, {}, {})
+    for (const { id } of [retried!, old!]) await world.store.cancelJob(id)
+    world.clock.pass(1001)
+    expect(await world.store.removableJobs({ olderThanMs: 1000, limit: 9 })).toHaveLength(2)
+    await world.store.retryJob(retried!.id)
+    expect(await world.store.deleteJob(retried!.id, 1000)).toEqual({ rejected: "not_ended" })
+    expect(await world.store.deleteJob(old!.id, 1000)).toBeNull()
+    const claims = await world.claimJobs()
+    expect(idsOf(claims)).toEqual([retried!.id])
+    expect(await world.store.deleteJob(retried!.id, 1000)).toEqual({ rejected: "not_ended" })
+    await world.turn({ changes: claims.map((claim) => world.ended(claim)) })
+    expect(await world.store.deleteJob(retried!.id, 1000)).toEqual({ rejected: "not_ended" })
+    expect(await status(world, retried!)).toEqual(["COMPLETED"])
+  })
+
   describe("an update of a job", () => {
     it("sets the given fields and the time", async () => {
       const world = await setup(open)

@@ -2,7 +2,7 @@
 
 import { planJob, rejectChange } from "../../../core/rules/jobs/job-plan.ts"
 import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
-import { jobLane, jobLimits } from "../../shared/job-rows.ts"
+import { endedLongAgo, jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobEdit, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import type { Access, Tx } from "../tx.ts"
 import { createJobs, findKeys } from "./create.ts"
@@ -30,7 +30,7 @@ export const jobStore = ({ read, writeAndNotify }: Access, creations: JointCreat
     ),
   getJob: (id) => read((connection) => getJob(connection, id)),
   editJob: (id, change) => onDuplicate(() => writeAndNotify((tx) => editJob(tx, id, change))),
-  deleteJob: (id) => writeAndNotify((tx) => deleteJob(tx, id)),
+  deleteJob: (id, olderThanMs) => writeAndNotify((tx) => deleteJob(tx, id, olderThanMs)),
   cancelJob: (id) => writeAndNotify((tx) => cancelJob(tx, id)),
   retryJob: (id) => writeAndNotify((tx) => retryJob(tx, id)),
   removableJobs: (query) => read((connection) => removableJobs(connection, query)),
@@ -255,9 +255,10 @@ const DELETE = statement(
 /** Renames the row of an attempt in flight, which stays until the attempt has finished; the id of the job can be used again. */
 const DETACH = statement("job_detach", "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = :row")
 
-const deleteJob = async (tx: Tx, id: string): Promise<JobRejection | null> => {
+const deleteJob = async (tx: Tx, id: string, olderThanMs?: number): Promise<JobRejection | null> => {
   const found = await find(tx, id)
   if (found === null) return { rejected: "not_found" }
+  if (olderThanMs !== undefined && !endedLongAgo(found.job, olderThanMs, Date.parse(found.at))) return { rejected: "not_ended" }
   const { row } = found.job
   if ((await tx.run(DEPENDENTS, { row })).length > 0) return { rejected: "has_dependents" }
   await tx.run(DELETE, { row })

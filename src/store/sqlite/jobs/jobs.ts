@@ -4,7 +4,7 @@ import { iso } from "../../../core/model/ports.ts"
 import { planJob, rejectChange } from "../../../core/rules/jobs/job-plan.ts"
 import type { JobStatus } from "../../../core/rules/jobs/jobs.ts"
 import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
-import { jobLane, jobLimits } from "../../shared/job-rows.ts"
+import { endedLongAgo, jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobEdit, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import { createJobs, findKey } from "./create.ts"
 import { changeDependencies, checkDependencies, findJobs, statusesOf } from "./edges.ts"
@@ -24,7 +24,7 @@ export const jobStore = ({ read, write }: Access): JobStore => ({
   createJobs: (jobs, { onConflict = "existing" } = {}) => write((tx) => createJobs(tx, jobs, onConflict)),
   getJob: (id) => read((s) => getJob(s, id)),
   editJob: (id, change) => write((tx) => editJob(tx, id, change)),
-  deleteJob: (id) => write((tx) => deleteJob(tx, id)),
+  deleteJob: (id, olderThanMs) => write((tx) => deleteJob(tx, id, olderThanMs)),
   cancelJob: (id) => write((tx) => cancelJob(tx, id)),
   retryJob: (id) => write((tx) => retryJob(tx, id)),
   removableJobs: (query) => read((s) => removableJobs(s, query)),
@@ -151,10 +151,11 @@ const DELETE_EDGES = "DELETE FROM job_edges WHERE dependent = ?"
 /** Renames the row of an attempt in flight, which stays until the attempt has finished; the id of the job can be used again. */
 const DETACH = "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = ?"
 
-const deleteJob = (tx: Tx, id: string): JobRejection | null => {
+const deleteJob = (tx: Tx, id: string, olderThanMs?: number): JobRejection | null => {
   const found = find(tx, id)
   if (found === null) return { rejected: "not_found" }
   const { row } = found
+  if (olderThanMs !== undefined && !endedLongAgo(readJob(tx, row.id), olderThanMs, tx.now)) return { rejected: "not_ended" }
   if (tx.db.get(DEPENDENTS, row.id) !== undefined) return { rejected: "has_dependents" }
   tx.db.run(DELETE, row.id)
   tx.db.run(DELETE_EDGES, row.id)
