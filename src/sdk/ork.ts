@@ -390,7 +390,9 @@ export class Ork implements Orkable {
 
   #createHousekeeping(): Housekeeping | null {
     const { retention, ...parts } = this.#parts
-    return retention === undefined ? null : new Housekeeping({ ...parts, ...retention, dataDir: dataFolder() })
+    return retention === undefined
+      ? null
+      : new Housekeeping({ ...parts, ...retention, dataDir: dataFolder(), wake: () => this.#wake() })
   }
 
   #wake(): void {

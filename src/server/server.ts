@@ -356,7 +356,8 @@ class Server {
 
   #createHousekeeping(): Housekeeping {
     const { config, store, objects, clock, log } = this.#options
-    return new Housekeeping({ ...config, store, objects, dataDir: resolve(config.dataDir), clock, log })
+    const wake = (): void => this.#wakeForRuns()
+    return new Housekeeping({ ...config, store, objects, dataDir: resolve(config.dataDir), clock, log, wake })
   }
 
   #createFolderDeployer(): FolderDeployer | null {

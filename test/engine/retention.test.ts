@@ -1,6 +1,7 @@
 // Retention and retries of the same runs at about the same moment.
 
-import { expect, it } from "vitest"
+import { expect, it, onTestFinished } from "vitest"
+import { Housekeeping } from "../../src/engine/services/housekeeping.ts"
 import { removeOldRuns } from "../../src/engine/services/retention.ts"
 import { Conflict, NotFound } from "../../src/store/contract/errors.ts"
 import { Rng } from "../sim/rng.ts"
@@ -11,6 +12,7 @@ const TOGETHER = 5
 const SPAN_MS = 6
 /** Longer than a retried run takes. */
 const RETENTION_MS = 60_000
+const HOUR_MS = 3_600_000
 const LARGE = "x".repeat(100_000)
 
 it("a run that is retried while it expires is removed with all that it has, or runs to its end with the outputs that it kept", async () => {
@@ -37,7 +39,7 @@ it("a run that is retried while it expires is removed with all that it has, or r
     const ids = await until(Promise.all(Array.from({ length: TOGETHER }, () => trigger(text))))
     await until(Promise.all(ids.map((id) => engine.waitForRun(id))))
     await pass(RETENTION_MS + 1)
-    const expire = (): Promise<number> => removeOldRuns({ store, objects, dataDir: folder }, { olderThanMs: RETENTION_MS })
+    const expire = () => removeOldRuns({ store, objects, dataDir: folder }, { olderThanMs: RETENTION_MS })
     // Now and then, the runs are removed before anybody retries them.
     if (round % 4 === 0) await until(expire())
     const [, ...accepted] = await until(Promise.all([later(expire), ...ids.map((id) => later(() => retried(id)))]))
@@ -52,4 +54,35 @@ it("a run that is retried while it expires is removed with all that it has, or r
     }
   }
   expect(Math.min(...Object.values(outcomes))).toBeGreaterThan(10)
+})
+
+it("a run that waits for the success of one that retention removes starts at once", async () => {
+  let fails = true
+  const { engine, store, objects, folder, trigger, deploy, ended, pass, clock } = await setup({ a: () => (fails ? fail() : 1) })
+  const text = "name: past\ntasks: { a: { command: x } }"
+  const failed = await trigger(text)
+  expect((await ended(failed)).status).toBe("failed")
+  fails = false
+  const { version } = await deploy(text)
+  const { run } = await engine.trigger({
+    workflowId: version.workflowId,
+    versionId: version.versionId,
+    trigger: "schedule",
+    params: {},
+    priority: null,
+    logicalDate: null,
+    idempotencyKey: null,
+    workingDir: folder,
+    previousRun: failed,
+  })
+  const log = { info: () => {}, warn: () => {}, error: () => {} }
+  const limits = { retentionDays: 1, retentionRuns: 0 }
+  const wake = (): void => engine.wake()
+  const housekeeping = new Housekeeping({ ...limits, store, objects, dataDir: folder, clock, log, wake })
+  housekeeping.start()
+  onTestFinished(() => housekeeping.stop())
+  await pass(23 * HOUR_MS)
+  expect((await store.getRun(run.id))!.status).toBe("pending")
+  await pass(3 * HOUR_MS)
+  expect([await store.getRun(failed), (await store.getRun(run.id))!.status]).toEqual([null, "success"])
 })

@@ -256,4 +256,28 @@ export const SERVICE_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/engine/services/retention.test.ts"] },
   },
+  {
+    name: "service-retention-wakes-nobody",
+    bug: "A run that waited for the success of a removed run starts, but nobody claims its tasks.",
+    edits: [
+      {
+        file: "src/engine/services/housekeeping.ts",
+        find: "removeOldRuns(this.#options, rule, this.#stopped.signal).finally(wake)",
+        replace: "removeOldRuns(this.#options, rule, this.#stopped.signal)",
+      },
+    ],
+    foundBy: { tests: ["test/engine/retention.test.ts"] },
+  },
+  {
+    name: "service-retention-ends-at-stuck-run",
+    bug: "A run whose files cannot be removed keeps retention from removing others.",
+    edits: [
+      {
+        file: "src/engine/services/retention.ts",
+        find: "if (error instanceof FolderLeft) return error.message",
+        replace: "",
+      },
+    ],
+    foundBy: { tests: ["src/engine/services/retention.test.ts"] },
+  },
 ]

@@ -56,7 +56,7 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
     deletePrefix: async (prefix: string) => void calls.push(["delete objects", { prefix }]),
   } as unknown as ObjectStore
   const log = pino({ level: "silent" })
-  const housekeeping = new Housekeeping({ ...settings, store, objects, dataDir: "", clock, log })
+  const housekeeping = new Housekeeping({ ...settings, store, objects, dataDir: "", clock, log, wake: () => {} })
   housekeeping.start()
   return {
     calls,

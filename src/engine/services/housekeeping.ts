@@ -38,6 +38,8 @@ export interface HousekeepingOptions extends RetentionLimits {
   dataDir: string
   clock: Clock
   log: Logger
+  /** Called after runs were removed, also on error: the commit may have succeeded. */
+  wake(): void
 }
 
 export class Housekeeping {
@@ -68,11 +70,10 @@ export class Housekeeping {
     const { store, log } = this.#options
     try {
       const rule = this.#retentionRule()
-      const removed = rule === null ? 0 : await removeOldRuns(this.#options, rule, this.#stopped.signal)
+      if (rule !== null) await this.#removeOldRuns(rule)
       await removeUnusedBundles(this.#options, this.#stopped.signal)
       await removeUnusedCachedOutputs(this.#options, this.#stopped.signal)
       await this.#removeUnfinishedUploads()
-      if (removed > 0) log.info({ runs: removed }, "removed runs past their retention")
       await this.#trim((limit) => store.trimCache(limit))
       await store.trimLimits(LIMITS_BATCH)
       await this.#trim((limit) => store.trimEvents({ olderThanMs: EVENTS_KEPT_MS, limit }))
@@ -80,6 +81,14 @@ export class Housekeeping {
     } catch (error) {
       log.warn({ error: String(error) }, "housekeeping failed; trying again in an hour")
     }
+  }
+
+  /** Runs that waited for the success of a removed one may start. */
+  async #removeOldRuns(rule: RetentionRule): Promise<void> {
+    const { log, wake } = this.#options
+    const { removed, problems } = await removeOldRuns(this.#options, rule, this.#stopped.signal).finally(wake)
+    if (removed > 0) log.info({ runs: removed }, "removed runs past their retention")
+    for (const [run, problem] of problems) log.warn({ run, problem }, "could not remove a run past its retention")
   }
 
   /** Removes old jobs and entries of the audit log, which have no maximum number. */

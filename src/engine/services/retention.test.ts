@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { removeOldJobs, removeUnusedBundles } from "./retention.ts"
+import { removeOldJobs, removeOldRuns, removeUnusedBundles } from "./retention.ts"
 import { bundleFolder, bundleKey, storeBundle, createBundle } from "../../objects/bundles/bundles.ts"
 import { uuidv7 } from "../../core/model/ids.ts"
 import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs/jobs.ts"
@@ -25,6 +25,24 @@ test("bundles that no version names are removed, with what was unpacked of them;
   expect(await removeUnusedBundles({ store, objects, dataDir })).toBe(249)
   expect(await objects.list("bundles/")).toEqual([bundleKey(used)])
   expect([existsSync(bundleFolder(dataDir, used)), existsSync(bundleFolder(dataDir, unused))]).toEqual([true, false])
+})
+
+test("a run whose files cannot be removed stays, and keeps no other", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "ork-retention-"))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  // No path contains a null character.
+  const stuck = Array.from({ length: 101 }, (_, i) => `stuck\0${i}`)
+  const runs = [...stuck, "old"]
+  const store = {
+    currentTime: async () => 0,
+    removableRuns: async ({ limit }: { limit: number }) => runs.slice(0, limit),
+    removeRun: async (id: string, rows: number) => rows > 0 && runs.splice(runs.indexOf(id), 1).length === 1,
+  } as unknown as Parameters<typeof removeOldRuns>[0]["store"]
+  const objects = new FileObjectStore(join(dataDir, "objects"))
+  objects.deletePrefix = async () => {}
+  const { removed, problems } = await removeOldRuns({ store, objects, dataDir }, { keep: 1 })
+  expect([removed, runs.length, problems.size]).toEqual([1, stuck.length, stuck.length])
+  expect([...problems.values()][0]).toMatch(/^the folder .* of run stuck\0\d+ cannot be removed: .*null bytes/)
 })
 
 test("an expired job that got a dependent meanwhile keeps its log and output; the others are removed with theirs", async () => {

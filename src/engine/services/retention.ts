@@ -3,6 +3,7 @@
 // by a server.
 
 import { rm } from "node:fs/promises"
+import { messageOf } from "../../core/values/error-message.ts"
 import { CACHE_PREFIX } from "../attempts/cached-outputs.ts"
 import { runFolder } from "../attempts/folders.ts"
 import { upstreamFolder } from "../attempts/upstream-files.ts"
@@ -24,31 +25,43 @@ export interface RetentionRule {
   keep?: number
 }
 
-/** Returns the number of removed runs. */
+export interface RemovedRuns {
+  removed: number
+  /** Why runs are left, by run: files of tasks cannot be removed. */
+  problems: ReadonlyMap<RunId, string>
+}
+
+/** Removes runs. A run whose files cannot be removed keeps none of the others. */
 export const removeOldRuns = async (
   { store, objects, dataDir }: { store: Store & Pick<Catalog, "currentTime">; objects: ObjectStore; dataDir: string },
   rule: RetentionRule,
   signal?: AbortSignal,
-): Promise<number> => {
+): Promise<RemovedRuns> => {
   let removed = 0
+  const problems = new Map<RunId, string>()
   for (;;) {
-    const before = removed
+    const before = removed + problems.size
+    const limit = BATCH + problems.size
     const listedAt = await store.currentTime()
-    const removable = await store.removableRuns({ ...rule, limit: BATCH })
-    for (const runId of removable) {
-      if (signal?.aborted === true) return removed
-      const isRemoved = await removeRun({ store, objects, dataDir }, runId, listedAt).then(() => true, ignoreConflict)
-      if (isRemoved) removed += 1
+    const removable = await store.removableRuns({ ...rule, limit })
+    for (const runId of removable.filter((id) => !problems.has(id))) {
+      if (signal?.aborted === true) return { removed, problems }
+      const left = await removeRun({ store, objects, dataDir }, runId, listedAt).then(() => null, leftRun)
+      if (left === null) removed += 1
+      else if (left !== "") problems.set(runId, left)
     }
-    if (removable.length < BATCH || removed === before) return removed
+    if (removable.length < limit || removed + problems.size === before) return { removed, problems }
   }
 }
 
-/** Returns false for a Conflict, and throws other errors: a run that was retried since it was listed stays. */
-const ignoreConflict = (error: unknown): false => {
-  if (error instanceof Conflict) return false
+/** Returns why a run stays, and throws errors that concern others too. Empty: it was retried since it was listed. */
+const leftRun = (error: unknown): string => {
+  if (error instanceof Conflict) return ""
+  if (error instanceof FolderLeft) return error.message
   throw error
 }
+
+class FolderLeft extends Error {}
 
 /** Removes jobs that finished this long ago, with their logs and outputs. A job goes after all that depend on it. Returns their number. */
 export const removeOldJobs = async (
@@ -119,7 +132,9 @@ export const removeRun = async (
   if (await store.removeRun(runId, 0, endedBefore)) return
   await objects.deletePrefix(`runs/${runId}/`)
   for (const folder of [runFolder(dataDir, runId), upstreamFolder(dataDir, runId)]) {
-    await rm(folder, { recursive: true, force: true })
+    await rm(folder, { recursive: true, force: true }).catch((error: unknown) => {
+      throw new FolderLeft(`the folder ${folder} of run ${runId} cannot be removed: ${messageOf(error)}`, { cause: error })
+    })
   }
   while (!(await store.removeRun(runId, MAX_ROWS))) continue
 }

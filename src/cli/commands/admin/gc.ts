@@ -5,7 +5,7 @@ import type { Context } from "../../target/context.ts"
 import { InputError } from "../../terminal/errors.ts"
 import { withStores } from "../../target/stores.ts"
 import { parseWholeNumber } from "../../terminal/option-values.ts"
-import { printResult } from "../../terminal/output.ts"
+import { printError, printResult } from "../../terminal/output.ts"
 import type { StoreFlags } from "../../target/load-config.ts"
 import { plural } from "../../terminal/text.ts"
 import { omitUndefined } from "../../../core/values/omit-undefined.ts"
@@ -31,11 +31,18 @@ export const gc = (context: Context, options: GcOptions): Promise<number> => {
   }
   return withStores(context, options, async ({ config, store, objects }) => {
     const stores = { store, objects, dataDir: config.dataDir }
-    const removed = await removeOldRuns(stores, omitUndefined({ olderThanMs, keep }))
+    const { removed, problems } = await removeOldRuns(stores, omitUndefined({ olderThanMs, keep }))
     const jobs = olderThanMs === undefined ? 0 : await removeOldJobs(stores, olderThanMs)
     const bundles = await removeUnusedBundles(stores)
     await removeUnusedCachedOutputs(stores)
     const others = [jobs > 0 ? `, ${plural(jobs, "job")}` : "", bundles > 0 ? ` and ${plural(bundles, "unused bundle")}` : ""]
-    return printResult(context, options, { removed, jobs, bundles }, `removed ${plural(removed, "run")}${others.join("")}`)
+    const code = printResult(
+      context,
+      options,
+      { removed, jobs, bundles },
+      `removed ${plural(removed, "run")}${others.join("")}`,
+    )
+    for (const problem of problems.values()) printError(context, `ork: ${problem}`)
+    return problems.size > 0 ? 1 : code
   })
 }
