@@ -8,9 +8,13 @@ import pg from "pg"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { z } from "zod"
 import { createDatabase } from "../../test/support/components/postgres.ts"
+import type { RunId } from "../core/model/ids.ts"
+import { planRetry, type RetryReset } from "../core/rules/runs/retry-plan.ts"
 import type { SqlTransaction } from "../store/contract/transactions.ts"
 import { type Definition, task, txTask, workflow } from "./definitions.ts"
 import { InvalidInputError, TaskFailedError, TransactionError } from "./errors.ts"
+import { graph } from "./graph/graph.ts"
+import { openParts } from "./open.ts"
 import { Ork } from "./ork.ts"
 import { testOrk } from "./test.ts"
 
@@ -168,6 +172,35 @@ describe.each<Kind>(["sqlite", "postgres"])("on %s", (kind) => {
       const id = await (await ork.enqueue(parent, null)).result({ timeout: "20s" })
       expect(await (await ork.get(id))!.result({ timeout: "20s" })).toEqual({ twice: 4 })
       expect(await ork.get(next[0]!)).toBeNull()
+    })
+
+    it("writes again in a run that is retried from it, while tasks before it keep what they have written", async () => {
+      const database = await databaseOf(kind)
+      const write = txTask("write", {}, async (entry: unknown, { tx }) => {
+        await tx.query("INSERT INTO ledger VALUES ($1, 1)", [JSON.stringify(entry)])
+        return { entry: "done" }
+      })
+      const shop = graph("shop", {}, (g) => {
+        const first = g.task("first", write, { task: "first" })
+        const second = g.task("second", write, { task: "second", after: first.entry })
+        g.each("each", [1, 2], write, (n) => ({ task: "each", n, after: second.entry }))
+        g.eachGroup("part", [1], (inner, n) => inner.task("inner", write, { task: "inner", n, after: second.entry }))
+      })
+      const ork = await open(database, [shop])
+      const run = await ork.enqueue(shop, {})
+      await run.result({ timeout: "20s" })
+      const written = async (): Promise<string[]> =>
+        (await entriesOf(database)).map((entry) => (JSON.parse(String(entry)) as { task: string }).task)
+      expect(await written()).toEqual(["each", "each", "first", "inner", "second"])
+      const { store } = await openParts({ database: database.url, objects: `file:${database.folder}`, run: [] })
+      onTestFinished(() => store.close())
+      const id = run.id as RunId
+      const row = (await store.getRun(id))!
+      const states = [...(await store.listRowStates(id)), ...(await store.listInnerRowStates({ runId: id, limit: 100 }))]
+      const plan = planRetry(await store.getVersion(row.versionId), row, states, { from: "second" })
+      expect(await store.retryRun(id, (plan as { reset: RetryReset }).reset)).toBe(true)
+      await run.result({ timeout: "20s" })
+      expect(await written()).toEqual(["each", "each", "each", "each", "first", "inner", "inner", "second", "second"])
     })
 
     it("fails when its handler ends the transaction itself", async () => {

@@ -331,4 +331,16 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     ],
     foundBy: conformance("depends on the past"),
   },
+  {
+    name: "postgres-keeps-replaced-transaction",
+    bug: "A txTask that a user runs again returns the result of its earlier transaction.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/expand.ts",
+        find: '${FORGET_TRANSACTIONS("old")}',
+        replace: "SELECT 1",
+      },
+    ],
+    foundBy: { tests: ["src/sdk/transactions.test.ts", "-t", "retried from it"] },
+  },
 ]

@@ -220,4 +220,16 @@ export const SQLITE_BUGS: PlantedBug[] = [
     ],
     foundBy: conformance("depends on the past"),
   },
+  {
+    name: "sqlite-keeps-replaced-transaction",
+    bug: "A txTask that a user runs again returns the result of its earlier transaction.",
+    edits: [
+      {
+        file: "src/store/sqlite/runs/reopen.ts",
+        find: "if (!durable) tx.db.run(FORGET_TRANSACTION, id)",
+        replace: "",
+      },
+    ],
+    foundBy: { tests: ["src/sdk/transactions.test.ts", "-t", "retried from it"] },
+  },
 ]

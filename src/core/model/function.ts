@@ -2,6 +2,9 @@
 
 import type { Json, JsonObject } from "../values/json.ts"
 
+/** Name of the step that a `txTask` records, in the transaction of its handler. */
+export const TX_TASK_STEP = "transaction"
+
 /** Value of `executor` for a task that calls a registered function, named by `function`. */
 export const FUNCTION_EXECUTOR = "function"
 

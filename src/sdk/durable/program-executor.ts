@@ -3,7 +3,7 @@
 import { hash } from "node:crypto"
 import { type AttemptResult, type Output } from "../../core/model/change.ts"
 import { storeJson } from "../../engine/attempts/outputs.ts"
-import { type AnyFunction, FUNCTION_EXECUTOR, type FunctionContext } from "../../core/model/function.ts"
+import { type AnyFunction, FUNCTION_EXECUTOR, type FunctionContext, TX_TASK_STEP } from "../../core/model/function.ts"
 import { type AttemptId, type RunId } from "../../core/model/ids.ts"
 import { approvalSignal, CANCEL_SIGNAL, type Child } from "../../core/model/function-signals.ts"
 import { isObject, type Json } from "../../core/values/json.ts"
@@ -31,9 +31,6 @@ import { isCancelled, isStopped } from "./cancellation.ts"
 import { Journal, LostFunction } from "./journal.ts"
 import { Transactions } from "./transactions.ts"
 import { untilAvailable } from "./until-available.ts"
-
-/** Name of the step that a `txTask` records. */
-const TX_TASK_STEP = "transaction"
 
 export interface ProgramExecutorOptions extends Pick<ActivationPorts, "newChild" | "childEnd" | "cancelChild"> {
   definitions: readonly Definition[]

@@ -11,7 +11,7 @@ import type { CachedAttempt } from "../cache/cache.ts"
 import { deleteFrom, ENTRY, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
-import { CHILDLESS, COUNTS, RESET_COLUMNS, HAS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "../runs/reset.ts"
+import { CHILDLESS, COUNTS, FORGET_TRANSACTIONS, HAS_ATTEMPT, RESET_COLUMNS, SUPERSEDE_FROM, UNCOUNT } from "../runs/reset.ts"
 import type { Expand } from "./coalesce-changes.ts"
 import { COUNT_CHILDREN } from "./container.ts"
 
@@ -27,6 +27,8 @@ const EXPAND = statement(
      WHERE EXISTS (SELECT 1 FROM tasks f WHERE f.run_seq = c.run_seq AND f.node = c.node AND f.path = :pathPrefix || :offset)
    ), history AS (
      ${SUPERSEDE_FROM} old t WHERE ${HAS_ATTEMPT}
+   ), forgotten AS (
+     ${FORGET_TRANSACTIONS("old")}
    ), created AS (
      INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, path, upstream_pending, lane, priority, limits, item, label, parked,
        inner_run)
@@ -66,6 +68,8 @@ const DELETE_OLD_CHILDREN = statement(
      ${deleteFrom("ready_queue", "deleted")}
    ), deleted_attempts AS (
      DELETE FROM attempts a USING deleted d WHERE a.task_id = d.id
+   ), deleted_steps AS (
+     DELETE FROM steps s USING deleted d WHERE s.task_id = d.id
    )
    UPDATE runs r SET tasks_total = r.tasks_total - o.total, ${UNCOUNT}
    FROM (SELECT t.run_seq, ${COUNTS} FROM deleted t WHERE NOT t.hook AND t.kind = 'task' GROUP BY t.run_seq) o

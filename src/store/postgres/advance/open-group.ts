@@ -15,7 +15,7 @@ import { arrayParam } from "../connection/array-params.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import { CHILDLESS, COUNTS, RESET_COLUMNS, HAS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "../runs/reset.ts"
+import { CHILDLESS, COUNTS, FORGET_TRANSACTIONS, HAS_ATTEMPT, RESET_COLUMNS, SUPERSEDE_FROM, UNCOUNT } from "../runs/reset.ts"
 import type { OpenGroup } from "./coalesce-changes.ts"
 import { COUNT_CHILDREN } from "./container.ts"
 
@@ -27,6 +27,8 @@ const OPEN = statement(
      WHERE EXISTS (SELECT 1 FROM tasks f WHERE f.run_seq = c.run_seq AND f.node = (:nodes)[1] AND f.path = c.path)
    ), history AS (
      ${SUPERSEDE_FROM} old t WHERE ${HAS_ATTEMPT}
+   ), forgotten AS (
+     ${FORGET_TRANSACTIONS("old")}
    ), created AS (
      INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, label, node, kind, upstream_pending, lane, priority, limits,
        inner_run)

@@ -7,7 +7,14 @@ import { nodesAllowedToFail } from "../../../core/rules/changes/effects.ts"
 import { type ResetRow, resetsWhole, type RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { startGroupTimeouts } from "../advance/group-timeouts.ts"
 import { INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
-import { RESET_COLUMNS, HAS_ATTEMPT, OWN_LIMITS, SUPERSEDE_FROM } from "./reset.ts"
+import {
+  FORGET_TRANSACTIONS,
+  HAS_ATTEMPT,
+  IS_REPLACED_TRANSACTION,
+  OWN_LIMITS,
+  RESET_COLUMNS,
+  SUPERSEDE_FROM,
+} from "./reset.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
@@ -36,6 +43,8 @@ const RESET_INSTANCES = statement(
      WHERE CASE WHEN w.instance IS NULL THEN t.status IN ('failed', 'skipped', 'cancelled') ELSE t.path = w.instance END
    ), history AS (
      ${SUPERSEDE_FROM} reset t WHERE ${HAS_ATTEMPT}
+   ), forgotten AS (
+     ${FORGET_TRANSACTIONS("reset")}
    )
    UPDATE tasks t SET ${RESET_COLUMNS}, limits = ${OWN_LIMITS}, parked = NULL, inner_run = ${INNER_RUN("t")}, lane = r.new_lane
    FROM reset r WHERE t.id = r.id`,
@@ -50,7 +59,8 @@ const RESET_ROWS = statement(
    ), history AS (
      ${SUPERSEDE_FROM} reset t WHERE ${HAS_ATTEMPT}
    ), forgotten AS (
-     DELETE FROM steps s USING reset r WHERE s.task_id = r.id AND s.state = 'failed'
+     DELETE FROM steps s USING reset r WHERE s.task_id = r.id
+       AND (s.state = 'failed' OR NOT :durable::boolean AND ${IS_REPLACED_TRANSACTION})
    ), not_cancelled AS (
      DELETE FROM signals s USING reset r WHERE s.task_id = r.id AND s.name = :cancelSignal
    )
@@ -176,6 +186,7 @@ const resetRows = async (
     waived: rows.map(({ reset }) => reset.upstream.waived),
     lanes: rows.map(({ reset }) => reset.lane),
     cancelSignal: CANCEL_SIGNAL,
+    durable: tx.workflows.getLoaded(versionId).nodes[0]!.durable === true,
   })
   const steps = rows.flatMap(({ row, reset }) => (reset.steps ?? []).map((step) => ({ ...step, row: row.id })))
   if (steps.length > 0)

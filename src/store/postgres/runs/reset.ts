@@ -1,6 +1,7 @@
 // SQL fragments that reset rows to the state before their first attempt, for a retry of a run and for repeated expansions. The
 // attempt number continues; the last attempt moves to the history.
 
+import { TX_TASK_STEP } from "../../../core/model/function.ts"
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 
 /** Assignments for the state before the first attempt. `attempt` stays. */
@@ -22,6 +23,13 @@ export const SUPERSEDE_FROM = `INSERT INTO attempts (task_id, attempt, attempt_i
 SELECT t.id, t.attempt, t.attempt_id, t.last_attempt_state, t.worker, t.external_id, t.exit_code, t.error, t.usage, t.dispatched_at,
   t.started_at, t.finished_at
 FROM`
+
+/** Condition: the step `s` is the transaction of a task whose success, in the row `r`, is replaced: it runs again. */
+export const IS_REPLACED_TRANSACTION = `r.status = 'success' AND s.kind = 'tx' AND s.name = '${TX_TASK_STEP}'`
+
+/** Deletes the results of transactions of task rows that run again, a set. A durable function keeps its steps. */
+export const FORGET_TRANSACTIONS = (rows: string): string =>
+  `DELETE FROM steps s USING ${rows} r WHERE s.task_id = r.id AND ${IS_REPLACED_TRANSACTION}`
 
 /** Condition: the row `t` has an attempt to copy. */
 export const HAS_ATTEMPT = "t.attempt_id IS NOT NULL AND t.last_attempt_state IS NOT NULL"

@@ -10,7 +10,7 @@ import { instancePath, toJson } from "../../shared/codec.ts"
 import { countChunk, isNextChunk, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "../connection/limit-column.ts"
 import type { BatchEffects } from "./batch-effects.ts"
-import { CHILDLESS, RESET_COLUMNS, SUPERSEDE_WHERE } from "../runs/reset.ts"
+import { CHILDLESS, FORGET_TRANSACTIONS_WHERE, RESET_COLUMNS, SUPERSEDE_WHERE } from "../runs/reset.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import { nodeOf } from "../cache/workflows.ts"
 import type { Tx } from "../tx.ts"
@@ -68,6 +68,8 @@ const OLD = `run_seq = ?1 AND node = ?2 AND path IN (
 
 const SUPERSEDE_OLD = `${SUPERSEDE_WHERE} ${OLD}`
 
+const FORGET_TRANSACTIONS = `${FORGET_TRANSACTIONS_WHERE} ${OLD})`
+
 const COUNT_OLD = `SELECT status, count(*) FROM tasks WHERE ${OLD} AND kind = 'task' GROUP BY status`
 
 /** Moves attempts of an earlier expansion to the history and uncounts its instances. Returns how many were counted. */
@@ -79,6 +81,7 @@ const supersede = (
 ): number => {
   const instances = [row.runSeq, row.node, prefix, offset, length] as const
   tx.db.run(SUPERSEDE_OLD, ...instances)
+  tx.db.run(FORGET_TRANSACTIONS, ...instances)
   return uncount(effects, row, tx.db.all<StatusCount>(COUNT_OLD, ...instances))
 }
 
@@ -94,6 +97,8 @@ SELECT status, count(*) FROM superfluous s CROSS JOIN tasks t ON t.id = s.id WHE
 
 const DELETE_ATTEMPTS = `${TO_DELETE} DELETE FROM attempts WHERE task_id IN (SELECT id FROM superfluous)`
 
+const DELETE_STEPS = `${TO_DELETE} DELETE FROM steps WHERE task_id IN (SELECT id FROM superfluous)`
+
 const DELETE = `${TO_DELETE} DELETE FROM tasks WHERE id IN (SELECT id FROM superfluous)`
 
 const CHILD = "SELECT 1 FROM tasks WHERE parent_id = ? LIMIT 1"
@@ -107,5 +112,6 @@ export const deleteChildren = (tx: Tx, effects: BatchEffects, row: LoadedRow, fr
   const counted = uncount(effects, row, tx.db.all<StatusCount>(COUNT_TO_DELETE, ...superfluous))
   if (!row.hook) effects.runDelta(row.runSeq).total -= counted
   tx.db.run(DELETE_ATTEMPTS, ...superfluous)
+  tx.db.run(DELETE_STEPS, ...superfluous)
   tx.db.run(DELETE, ...superfluous)
 }

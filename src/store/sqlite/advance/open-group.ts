@@ -11,7 +11,7 @@ import { firstFull } from "../../../core/rules/claims/slots.ts"
 import { countChunk, isNextChunk, startContainer, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "../connection/limit-column.ts"
 import type { BatchEffects } from "./batch-effects.ts"
-import { CHILDLESS, RESET_COLUMNS, SUPERSEDE_WHERE } from "../runs/reset.ts"
+import { CHILDLESS, FORGET_TRANSACTIONS_WHERE, RESET_COLUMNS, SUPERSEDE_WHERE } from "../runs/reset.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
 
@@ -95,6 +95,8 @@ const OLD = "run_seq = ?1 AND path = ?2 AND node IN (SELECT value FROM json_each
 
 const SUPERSEDE_OLD = `${SUPERSEDE_WHERE} ${OLD}`
 
+const FORGET_TRANSACTIONS = `${FORGET_TRANSACTIONS_WHERE} ${OLD})`
+
 const COUNT_OLD = `SELECT status, count(*) FROM tasks WHERE ${OLD} AND kind = 'task' GROUP BY status`
 
 /** Moves attempts of an earlier opening to the history and uncounts its tasks. Returns how many were counted. */
@@ -102,5 +104,6 @@ const supersede = (tx: Tx, effects: BatchEffects, row: LoadedRow, rows: OpenGrou
   if (tx.db.get(EXISTS, row.runSeq, rows[0]!.node, row.path) === undefined) return 0
   const tasks = [row.runSeq, row.path, JSON.stringify(rows.map(({ node }) => node))] as const
   tx.db.run(SUPERSEDE_OLD, ...tasks)
+  tx.db.run(FORGET_TRANSACTIONS, ...tasks)
   return uncount(effects, row, tx.db.all<StatusCount>(COUNT_OLD, ...tasks))
 }

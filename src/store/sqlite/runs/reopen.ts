@@ -8,7 +8,7 @@ import { resetsWhole, type RetryReset } from "../../../core/rules/runs/retry-pla
 import type { RowKind } from "../../contract/store.ts"
 import { startGroupTimeout } from "../advance/group-timeouts.ts"
 import { emitRun } from "../advance/events.ts"
-import { CHILDLESS, OWN_LIMITS, RESET_COLUMNS, SUPERSEDE_WHERE } from "./reset.ts"
+import { CHILDLESS, FORGET_TRANSACTIONS_WHERE, OWN_LIMITS, RESET_COLUMNS, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "../tx.ts"
 
 const REOPEN = "UPDATE runs SET status = 'running', retry_plan = NULL, timeout_at = ? WHERE seq = ?"
@@ -19,7 +19,7 @@ export const reopenRun = (tx: Tx, seq: number, nodes: RetryReset["rows"]): void 
   const { timeoutMs } = workflow
   const allowedToFail = JSON.stringify(nodesAllowedToFail(workflow))
   tx.db.run(REOPEN, timeoutMs === undefined ? null : tx.iso(tx.now + timeoutMs), seq)
-  resetNodes(tx, seq, nodes, allowedToFail)
+  resetNodes(tx, seq, nodes, { allowedToFail, durable: workflow.nodes[0]!.durable === true })
   tx.db.run(RECOUNT, seq, allowedToFail)
   emitRun(tx, id, "running", null)
 }
@@ -31,9 +31,14 @@ const NODE =
 
 /**
  * Resets the rows of the plan, which lists children before their containers. Containers then count their children. `allowedToFail`: a
- * JSON list of nodes.
+ * JSON list of nodes. `durable`: the run is a durable function.
  */
-const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[], allowedToFail: string): void => {
+const resetNodes = (
+  tx: Tx,
+  seq: number,
+  nodes: readonly Reset[],
+  { allowedToFail, durable }: { allowedToFail: string; durable: boolean },
+): void => {
   const continued: { id: number; node: number; kind: RowKind; needsSlots: boolean }[] = []
   for (const reset of nodes) {
     const found = tx.db.get<[number, RowKind, number, number | null, number]>(NODE, seq, reset.node, reset.path)
@@ -41,6 +46,7 @@ const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[], allowedToFail:
     const [id, kind, childrenCreated, childrenTotal, limited] = found
     const isWhole = resetsWhole({ kind, childrenCreated, childrenTotal }, reset.extent)
     if (!isWhole && reset.extent !== "await") resetInstances(tx, id, reset)
+    if (!durable) tx.db.run(FORGET_TRANSACTION, id)
     resetRow(tx, id, reset)
     if (isWhole) tx.db.run(FORGET_CHILDREN, id)
     else continued.push({ id, node: reset.node, kind, needsSlots: kind === "group" && limited === 1 })
@@ -62,6 +68,8 @@ WHERE id = ?6`
 
 /** A retried function runs its failed steps again and keeps the others. */
 const FORGET_FAILED_STEPS = "DELETE FROM steps WHERE task_id = ? AND state = 'failed'"
+
+const FORGET_TRANSACTION = `${FORGET_TRANSACTIONS_WHERE} id = ?)`
 
 const FORGET_CANCEL = "DELETE FROM signals WHERE task_id = ? AND name = ?"
 
@@ -103,6 +111,8 @@ const resetRow = (tx: Tx, id: number, { upstreamPending, upstream, lane, steps =
 
 const AGAIN = "parent_id = ?1 AND CASE WHEN ?2 IS NULL THEN status IN ('failed', 'skipped', 'cancelled') ELSE path = ?2 END"
 
+const FORGET_TRANSACTIONS = `${FORGET_TRANSACTIONS_WHERE} ${AGAIN})`
+
 const SUPERSEDE_INSTANCES = `${SUPERSEDE_WHERE} ${AGAIN}`
 
 const RESET_INSTANCES = `UPDATE tasks SET ${RESET_COLUMNS}, limits = ${OWN_LIMITS}, parked = NULL, lane = ?3 WHERE ${AGAIN}`
@@ -110,6 +120,7 @@ const RESET_INSTANCES = `UPDATE tasks SET ${RESET_COLUMNS}, limits = ${OWN_LIMIT
 const resetInstances = (tx: Tx, container: number, { extent, instanceLane }: Reset): void => {
   const path = typeof extent === "object" ? extent.path : null
   tx.db.run(SUPERSEDE_INSTANCES, container, path)
+  tx.db.run(FORGET_TRANSACTIONS, container, path)
   tx.db.run(RESET_INSTANCES, container, path, instanceLane)
 }
 

@@ -1,6 +1,7 @@
 // SQL fragments that reset rows to the state before their first attempt, for a retry of a run and for repeated expansions. The
 // attempt number continues; the last attempt moves to the history.
 
+import { TX_TASK_STEP } from "../../../core/model/function.ts"
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 
 /** Assignments for the state before the first attempt. `attempt` stays. */
@@ -23,3 +24,10 @@ INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, 
   finished_at)
 SELECT id, attempt, attempt_id, last_attempt_state, worker, external_id, exit_code, error, usage, dispatched_at, started_at, finished_at
 FROM tasks WHERE attempt_id IS NOT NULL AND last_attempt_state IS NOT NULL AND`
+
+/**
+ * Deletes the results of transactions of tasks (`txTask`) that were successful and run again. A durable function keeps its steps. A condition on
+ * `tasks` must follow, and a parenthesis.
+ */
+export const FORGET_TRANSACTIONS_WHERE = `
+DELETE FROM steps WHERE kind = 'tx' AND name = '${TX_TASK_STEP}' AND task_id IN (SELECT id FROM tasks WHERE status = 'success' AND`
