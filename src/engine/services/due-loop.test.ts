@@ -1,5 +1,6 @@
 import { expect, test } from "vitest"
 import { DueLoop } from "./due-loop.ts"
+import { timerClock } from "./testing.ts"
 import type { Clock } from "../../core/model/ports.ts"
 
 class Loop extends DueLoop {
@@ -20,16 +21,7 @@ class Loop extends DueLoop {
 }
 
 const setup = (results: (() => Promise<number | null>)[]) => {
-  const timers: { ms: number; fn: () => void }[] = []
-  const clock: Clock = {
-    now: () => 0,
-    monotonic: () => 0,
-    after(ms, fn) {
-      const timer = { ms, fn }
-      timers.push(timer)
-      return () => void timers.splice(timers.indexOf(timer), 1)
-    },
-  }
+  const { clock, timers } = timerClock()
   return { loop: new Loop(clock, results), timers }
 }
 

@@ -1,7 +1,7 @@
 import { pino } from "pino"
 import { expect, test } from "vitest"
 import { Housekeeping } from "./housekeeping.ts"
-import type { Clock } from "../../core/model/ports.ts"
+import { timerClock } from "./testing.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 
@@ -9,16 +9,7 @@ const HOUR = 3_600_000
 
 const setup = (settings: { retentionDays: number; retentionRuns: number }, trimmed: (number | Error)[] = []) => {
   const calls: [string, object][] = []
-  const timers: { ms: number; fn: () => void }[] = []
-  const clock: Clock = {
-    now: () => 0,
-    monotonic: () => 0,
-    after(ms, fn) {
-      const timer = { ms, fn }
-      timers.push(timer)
-      return () => void timers.splice(timers.indexOf(timer), 1)
-    },
-  }
+  const { clock, timers } = timerClock()
   const store = {
     bundlesInUse: async () => [],
     trimCache: async () => 0,

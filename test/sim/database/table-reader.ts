@@ -174,39 +174,26 @@ const TASK_COLUMNS = [
   "started_at",
 ] as const satisfies (keyof TaskRecord)[]
 
-const OPEN_TASK_COLUMNS = [
-  "id",
-  "run_seq",
-  "node",
-  "path",
-  "kind",
-  "hook",
-  "status",
-  "skip_reason",
-  "upstream_pending",
-  "upstream_failed",
-  "upstream_unmet",
-  "upstream_waived",
-  "parked",
-  "limits",
-  "attempt_id",
-  "holder",
-  "available_at",
-  "parent_id",
-  "children_total",
-  "children_pending",
-  "children_failed",
-  "children_created",
-  "waiting_on",
-  "started_at",
-  "lane",
+/** Columns that the checks after every step do not need. */
+const COLUMNS_OF_SINGLE_TASKS = [
+  "priority",
+  "attempt",
+  "failures",
+  "losses",
+  "item",
+  "output",
+  "output_key",
+  "error",
+  "finished_at",
 ] as const satisfies (keyof TaskRecord)[]
 
-export type OpenTask = Pick<TaskRecord, (typeof OPEN_TASK_COLUMNS)[number]>
+export type OpenTask = Omit<TaskRecord, (typeof COLUMNS_OF_SINGLE_TASKS)[number]>
 
 export type ReadyTask = Pick<TaskRecord, "id" | "lane" | "attempt"> & { private: number; run_id: string }
 
-const OPEN_COLUMNS = OPEN_TASK_COLUMNS.map((name) => `t.${name}`).join(", ")
+const OPEN_COLUMNS = TASK_COLUMNS.filter((name) => !(COLUMNS_OF_SINGLE_TASKS as readonly string[]).includes(name))
+  .map((name) => `t.${name}`)
+  .join(", ")
 
 const OPEN_TASKS = `
 SELECT ${OPEN_COLUMNS}
