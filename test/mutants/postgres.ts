@@ -113,8 +113,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/advance/finish-attempts.ts",
-        find: "(count(*) FILTER (WHERE d.upstream_outcome = 'failed'))::int AS failed",
-        replace: "(count(*) FILTER (WHERE d.upstream_outcome IN ('failed', 'unmet')))::int AS failed",
+        find: "(count(*) FILTER (WHERE f.upstream_outcome = 'failed'))::int AS failed",
+        replace: "(count(*) FILTER (WHERE f.upstream_outcome IN ('failed', 'unmet')))::int AS failed",
       },
     ],
     foundBy: SIM_ON_POSTGRES,

@@ -54,9 +54,9 @@ export const renewLease = async (tx: SqlRunner, id: HolderId, leaseMs: number): 
 /** Applies only while no other server is alive: that one would have renewed the leases. */
 const EXTEND = statement(
   "holders_extend_workers",
-  `UPDATE holders w SET lease_until = ${NOW} + w.lease_ms * interval '1 millisecond'
-   WHERE w.kind = 'worker' AND NOT w.dead AND w.lease_until < ${NOW} AND NOT EXISTS (
-     SELECT 1 FROM holders s WHERE s.kind = 'server' AND NOT s.dead AND s.lease_until >= ${NOW})`,
+  `UPDATE holders worker SET lease_until = ${NOW} + worker.lease_ms * interval '1 millisecond'
+   WHERE worker.kind = 'worker' AND NOT worker.dead AND worker.lease_until < ${NOW} AND NOT EXISTS (
+     SELECT 1 FROM holders server WHERE server.kind = 'server' AND NOT server.dead AND server.lease_until >= ${NOW})`,
 )
 
 export const extendWorkerLeases = async (tx: SqlRunner): Promise<void> => {
@@ -156,7 +156,7 @@ const RELEASE_RESUMED = statement(
 
 const DELETE_STALE_IN_FLIGHT = statement(
   "holders_delete_stale_in_flight",
-  `DELETE FROM in_flight x WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = x.id AND t.holder IS NOT NULL OFFSET 0)`,
+  `DELETE FROM in_flight i WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = i.id AND t.holder IS NOT NULL OFFSET 0)`,
 )
 
 const ORPHANED = statement(

@@ -46,8 +46,9 @@ const SINCE = statement(
   `SELECT GREATEST(
        r.started_at,
        (SELECT a.finished_at FROM attempts a WHERE a.task_id = t.id AND a.attempt = t.attempt),
-       (SELECT p.started_at FROM tasks p WHERE p.id = t.parent_id),
-       (SELECT max(u.finished_at) FROM tasks u WHERE u.run_seq = t.run_seq AND u.node = ANY (:upstreams::int[]) AND u.path = t.path)
+       (SELECT container.started_at FROM tasks container WHERE container.id = t.parent_id),
+       (SELECT max(upstream.finished_at) FROM tasks upstream
+        WHERE upstream.run_seq = t.run_seq AND upstream.node = ANY (:upstreams::int[]) AND upstream.path = t.path)
      ) AS since
    FROM tasks t JOIN runs r ON r.seq = t.run_seq WHERE t.id = :id`,
 )

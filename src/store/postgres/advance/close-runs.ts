@@ -192,12 +192,12 @@ const COUNT_RUNNING = statement(
 const OLDEST_PENDING = statement(
   "start_runs_oldest",
   `SELECT r.* FROM unnest(:workflows::bigint[]) AS w (id) CROSS JOIN LATERAL (
-     SELECT ${STARTABLE_RUN}, retry_plan AS plan FROM runs p
+     SELECT ${STARTABLE_RUN}, retry_plan AS plan FROM runs pending
      WHERE workflow_id = w.id AND status = 'pending' AND cancelling IS NULL AND (NOT queue_behind OR NOT EXISTS (
-       SELECT 1 FROM runs e WHERE e.schedule_id = p.schedule_id AND e.schedule_id IS NOT NULL
-         AND e.status IN ('pending', 'running') AND e.seq < p.seq))
+       SELECT 1 FROM runs earlier WHERE earlier.schedule_id = pending.schedule_id AND earlier.schedule_id IS NOT NULL
+         AND earlier.status IN ('pending', 'running') AND earlier.seq < pending.seq))
        AND (previous_run IS NULL OR retry_plan IS NOT NULL OR NOT EXISTS (
-         SELECT 1 FROM runs b WHERE b.id = p.previous_run AND b.status <> 'success'))
+         SELECT 1 FROM runs previous WHERE previous.id = pending.previous_run AND previous.status <> 'success'))
      ORDER BY seq LIMIT ${MAX_STARTS}
    ) r ORDER BY r.workflow_id, r.seq`,
 )

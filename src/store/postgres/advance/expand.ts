@@ -24,7 +24,7 @@ const EXPAND = statement(
   `WITH ${COUNT_CHILDREN("fan")}, old AS (
      SELECT t.* FROM container c CROSS JOIN generate_series(:offset, :offset + :size - 1) AS i (index)
      JOIN tasks t ON t.run_seq = c.run_seq AND t.node = c.node AND t.path = :pathPrefix::text || i.index
-     WHERE EXISTS (SELECT 1 FROM tasks f WHERE f.run_seq = c.run_seq AND f.node = c.node AND f.path = :pathPrefix || :offset)
+     WHERE EXISTS (SELECT 1 FROM tasks first WHERE first.run_seq = c.run_seq AND first.node = c.node AND first.path = :pathPrefix || :offset)
    ), history AS (
      ${SUPERSEDE_FROM} old t WHERE ${HAS_ATTEMPT}
    ), forgotten AS (

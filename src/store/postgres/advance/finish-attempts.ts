@@ -42,12 +42,12 @@ const FINISH_ATTEMPTS = statement(
    unblocked AS (
      UPDATE tasks t SET upstream_pending = t.upstream_pending - e.finished, upstream_failed = t.upstream_failed + e.failed,
        upstream_unmet = t.upstream_unmet + e.unmet, upstream_waived = t.upstream_waived + e.waived, lane = COALESCE(e.lane, t.lane)
-     FROM (SELECT d.run_seq, x.node, d.path, max(x.lane) AS lane, count(*)::int AS finished,
-             (count(*) FILTER (WHERE d.upstream_outcome = 'failed'))::int AS failed,
-             (count(*) FILTER (WHERE d.upstream_outcome = 'unmet'))::int AS unmet,
-             (count(*) FILTER (WHERE d.upstream_outcome = 'waived'))::int AS waived
-           FROM finished d CROSS JOIN LATERAL unnest(d.targets::int[], d.reroutes::text[]) AS x (node, lane)
-           WHERE d.targets IS NOT NULL GROUP BY d.run_seq, x.node, d.path) e
+     FROM (SELECT f.run_seq, target.node, f.path, max(target.lane) AS lane, count(*)::int AS finished,
+             (count(*) FILTER (WHERE f.upstream_outcome = 'failed'))::int AS failed,
+             (count(*) FILTER (WHERE f.upstream_outcome = 'unmet'))::int AS unmet,
+             (count(*) FILTER (WHERE f.upstream_outcome = 'waived'))::int AS waived
+           FROM finished f CROSS JOIN LATERAL unnest(f.targets::int[], f.reroutes::text[]) AS target (node, lane)
+           WHERE f.targets IS NOT NULL GROUP BY f.run_seq, target.node, f.path) e
      WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending'
      RETURNING ${READINESS("t")}, t.upstream_pending = 0 AND t.lane = ANY (:gateLanes::text[]) AS gate
    ), not_in_flight AS (

@@ -24,7 +24,7 @@ const OPEN = statement(
   `WITH ${COUNT_CHILDREN("group")}, old AS (
      SELECT t.* FROM container c CROSS JOIN unnest(:nodes::int[]) AS n (node)
      JOIN tasks t ON t.run_seq = c.run_seq AND t.node = n.node AND t.path = c.path
-     WHERE EXISTS (SELECT 1 FROM tasks f WHERE f.run_seq = c.run_seq AND f.node = (:nodes)[1] AND f.path = c.path)
+     WHERE EXISTS (SELECT 1 FROM tasks first WHERE first.run_seq = c.run_seq AND first.node = (:nodes)[1] AND first.path = c.path)
    ), history AS (
      ${SUPERSEDE_FROM} old t WHERE ${HAS_ATTEMPT}
    ), forgotten AS (

@@ -74,7 +74,7 @@ const LANES = statement(
 
 export interface Lane {
   lane: string
-  /** 0: named. Other positions take turns. */
+  /** Its position in the round robin (claim-round-robin.ts); 0: the claim names the lane. Lanes of one position are served together. */
   position: number
   /** Queue with settings; null: the queue of the lane has none. */
   queue: string | null

@@ -61,9 +61,10 @@ const BLOCK = statement(
      SELECT DISTINCT ON (id) id, blocked_by, position
      FROM (SELECT id, blocked_by, row_number() OVER () AS position FROM below) b ORDER BY id, position
    ), blocked AS (
-     UPDATE tasks t SET status = 'skipped', error = replace(:message, '${JOB_ID_PLACEHOLDER}', u.id::text), parked = NULL,
+     UPDATE tasks t SET status = 'skipped', error = replace(:message, '${JOB_ID_PLACEHOLDER}', upstream.id::text), parked = NULL,
        available_at = NULL, finished_at = ${NOW}
-     FROM nearest n JOIN jobs u ON u.task_id = n.blocked_by WHERE t.id = n.id AND t.status = 'pending' AND t.upstream_pending > 0
+     FROM nearest n JOIN jobs upstream ON upstream.task_id = n.blocked_by
+     WHERE t.id = n.id AND t.status = 'pending' AND t.upstream_pending > 0
      RETURNING t.id, t.error, n.position
    ), updated AS (
      UPDATE jobs j SET status = 'BLOCKED', updated_at = ${NOW}

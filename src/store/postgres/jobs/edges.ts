@@ -80,8 +80,8 @@ const ABOVE = statement(
   `WITH RECURSIVE above (id) AS (
      SELECT task_id FROM jobs WHERE id = ANY (:ids::uuid[])
      UNION SELECT e.dependency FROM above a JOIN job_edges e ON e.dependent = a.id)
-   SELECT f.id AS "from", d.id AS "to" FROM above a JOIN job_edges e ON e.dependent = a.id
-   JOIN jobs f ON f.task_id = e.dependent JOIN jobs d ON d.task_id = e.dependency`,
+   SELECT dependent.id AS "from", dependency.id AS "to" FROM above a JOIN job_edges e ON e.dependent = a.id
+   JOIN jobs dependent ON dependent.task_id = e.dependent JOIN jobs dependency ON dependency.task_id = e.dependency`,
 )
 
 /** Returns the dependencies of everything above these jobs, by job id. */

@@ -16,12 +16,12 @@ const EXPIRE = statement(
      SELECT t.id, ${IS_FIRST_CLAIM} AS is_first_claim FROM tasks t WHERE t.id = ANY (:rows::bigint[])
      ORDER BY t.id FOR UPDATE SKIP LOCKED
    ), claimed AS (
-     UPDATE deadlines d SET at = NULL, passed = true FROM due u WHERE d.task_id = u.id AND u.is_first_claim
+     UPDATE deadlines d SET at = NULL, passed = true FROM due WHERE d.task_id = due.id AND due.is_first_claim
    ), cleared AS (
-     DELETE FROM deadlines d USING due u WHERE d.task_id = u.id AND NOT u.is_first_claim
+     DELETE FROM deadlines d USING due WHERE d.task_id = due.id AND NOT due.is_first_claim
    ), expired AS (
      UPDATE tasks t SET status = 'failed', error = :error, finished_at = ${NOW}, parked = NULL, available_at = NULL
-     FROM due u WHERE t.id = u.id AND ${HAS_NOT_STARTED}
+     FROM due WHERE t.id = due.id AND ${HAS_NOT_STARTED}
      RETURNING ${ENTRY("t")}, t.limits
    ), dequeued AS (
      ${deleteFrom("ready_queue", "expired")}

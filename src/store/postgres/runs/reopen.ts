@@ -84,10 +84,10 @@ const FORGET_STEPS = statement(
 const RESET_CONTAINERS = statement(
   "retry_containers",
   `WITH reset AS MATERIALIZED (
-     SELECT c.id, c.kind = 'group' AND c.limits IS NOT NULL AS needs_slots, CASE WHEN w.keeps THEN
-       c.children_total - c.children_created + (SELECT count(*) FROM tasks i WHERE i.parent_id = c.id AND i.finished_at IS NULL) ELSE 0
+     SELECT t.id, t.kind = 'group' AND t.limits IS NOT NULL AS needs_slots, CASE WHEN c.keeps THEN
+       t.children_total - t.children_created + (SELECT count(*) FROM tasks child WHERE child.parent_id = t.id AND child.finished_at IS NULL) ELSE 0
        END AS children
-     FROM unnest(:containers::bigint[], :keeps::boolean[]) AS w (id, keeps) JOIN tasks c ON c.id = w.id
+     FROM unnest(:containers::bigint[], :keeps::boolean[]) AS c (id, keeps) JOIN tasks t ON t.id = c.id
    )
    UPDATE tasks t SET
      status = CASE WHEN r.children > 0 AND NOT r.needs_slots AND t.children_created = t.children_total THEN 'running' ELSE 'pending' END,
@@ -96,8 +96,8 @@ const RESET_CONTAINERS = statement(
      children_total = CASE WHEN r.children > 0 THEN t.children_total END,
      children_pending = CASE WHEN r.children > 0 THEN r.children END,
      children_failed = CASE WHEN r.children > 0 THEN
-       (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND (c.status = 'cancelled' OR c.status = 'failed'
-         AND (t.kind = 'group' AND c.node = ANY (:allowed::int[])) IS NOT TRUE)) ELSE 0 END
+       (SELECT count(*) FROM tasks child WHERE child.parent_id = t.id AND (child.status = 'cancelled' OR child.status = 'failed'
+         AND (t.kind = 'group' AND child.node = ANY (:allowed::int[])) IS NOT TRUE)) ELSE 0 END
    FROM reset r WHERE t.id = r.id
    RETURNING t.id AS row, t.node, r.children > 0 AND r.needs_slots AS "waitsForSlots", t.kind = 'group' AND t.status = 'running' AS opened`,
 )

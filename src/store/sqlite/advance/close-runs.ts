@@ -66,13 +66,13 @@ const closeRun = (tx: Tx, seq: number): AdvanceResult["closed"][number] => {
 
 /** Pending runs, oldest first, except those that wait for an earlier run of their schedule, or for its success. */
 const OLDEST_PENDING = `
-SELECT seq, retry_plan FROM runs r INDEXED BY runs_active
+SELECT seq, retry_plan FROM runs pending INDEXED BY runs_active
 WHERE workflow_id = ? AND status = 'pending' AND finished_at IS NULL AND cancelling IS NULL
   AND (queue_behind = 0 OR NOT EXISTS (
-    SELECT 1 FROM runs e INDEXED BY runs_of_schedule
-    WHERE e.schedule_id = r.schedule_id AND e.finished_at IS NULL AND e.seq < r.seq))
+    SELECT 1 FROM runs earlier INDEXED BY runs_of_schedule
+    WHERE earlier.schedule_id = pending.schedule_id AND earlier.finished_at IS NULL AND earlier.seq < pending.seq))
   AND (previous_run IS NULL OR retry_plan IS NOT NULL OR NOT EXISTS (
-    SELECT 1 FROM runs p WHERE p.id = r.previous_run AND p.status <> 'success'))
+    SELECT 1 FROM runs previous WHERE previous.id = pending.previous_run AND previous.status <> 'success'))
 ORDER BY seq LIMIT ${MAX_STARTS}`
 
 const COUNT_RUNNING = `

@@ -36,8 +36,8 @@ const ABOVE = `
 WITH RECURSIVE above(row) AS (
   SELECT j.task_id FROM json_each(?) AS wanted JOIN jobs j ON j.id = wanted.value
   UNION SELECT e.dependency FROM above JOIN job_edges e ON e.dependent = above.row)
-SELECT a.id AS dependent, b.id AS dependency FROM above JOIN job_edges e ON e.dependent = above.row
-JOIN jobs a ON a.task_id = e.dependent JOIN jobs b ON b.task_id = e.dependency`
+SELECT dependent.id AS "from", dependency.id AS "to" FROM above JOIN job_edges e ON e.dependent = above.row
+JOIN jobs dependent ON dependent.task_id = e.dependent JOIN jobs dependency ON dependency.task_id = e.dependency`
 
 /** Returns the dependencies of everything above these jobs, by job id. */
 const edgesAbove = (tx: Tx, ids: readonly string[]): Map<string, string[]> => {

@@ -77,11 +77,11 @@ const FORGET_STEP = "DELETE FROM steps WHERE task_id = ? AND name = ? AND occurr
 
 const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
 
-const OPEN_CHILDREN = "SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.finished_at IS NULL"
+const OPEN_CHILDREN = "SELECT count(*) FROM tasks child WHERE child.parent_id = ?1 AND child.finished_at IS NULL"
 
 const CHILDREN = `children_pending = children_total - children_created + (${OPEN_CHILDREN}), children_failed = (
-  SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND (c.status = 'cancelled' OR c.status = 'failed'
-    AND NOT (tasks.kind = 'group' AND c.node IN (SELECT value FROM json_each(?3)))))
+  SELECT count(*) FROM tasks child WHERE child.parent_id = ?1 AND (child.status = 'cancelled' OR child.status = 'failed'
+    AND NOT (tasks.kind = 'group' AND child.node IN (SELECT value FROM json_each(?3)))))
 WHERE id = ?1 AND (children_created < children_total OR (${OPEN_CHILDREN}) > 0)`
 
 /** A fan-out whose expansion was interrupted continues it. */
