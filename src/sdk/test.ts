@@ -36,6 +36,7 @@ import { seededRandom } from "./test-kit/seeded-random.ts"
 import { awaitOperations } from "./test-kit/await-operations.ts"
 import { KillSwitch } from "./test-kit/kill-switch.ts"
 import { createFolder } from "./test-kit/memory-folder.ts"
+import { MockableNames } from "./test-kit/mockable-names.ts"
 import { readTaskStates, type TaskState } from "./test-kit/task-states.ts"
 import { VirtualClock } from "./virtual-clock.ts"
 
@@ -121,6 +122,7 @@ class TestKit implements TestOrk {
   readonly #folder = createFolder()
   readonly #objects: ObjectStore
   readonly #mocks = new Map<string, MockFunction>()
+  #mockable: MockableNames | null = null
   #store: ServerStore | null = null
   /** The engine that runs now, with the switch that kills it. */
   #engine: RunningEngine | null = null
@@ -138,6 +140,7 @@ class TestKit implements TestOrk {
     this.#store = await this.#openStore()
     await this.#store.migrate()
     await this.#startEngine()
+    this.#mockable = await MockableNames.of(withCalledDefinitions(this.#options.run), this.#store)
   }
 
   async #openStore(): Promise<ServerStore> {
@@ -213,7 +216,7 @@ class TestKit implements TestOrk {
     handler: (input: Input, context: MockContext) => Output | Promise<Output>,
   ): Mock<Input> {
     const calls: Input[] = []
-    this.#mocks.set(typeof definition === "string" ? definition : definition.name, (input, context) => {
+    this.#mocks.set(this.#mockable!.check(definition), (input, context) => {
       calls.push(input as Input)
       return handler(input as Input, context)
     })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { task, workflow } from "../definitions.ts"
+import { graph } from "../graph/graph.ts"
 import { testOrk } from "../test.ts"
 
 const flaky = task("flaky", { retry: { attempts: 61, delay: "1m", maxDelay: "1m", backoff: "fixed" } }, () => {
@@ -65,6 +66,35 @@ describe("testOrk", () => {
     await ork.advance("1s")
     expect([await run.result(), await job.result()]).toEqual(["mocked", "fine"])
     expect([children.calls, tasks.calls]).toEqual([[{}], [{ n: 1 }]])
+  })
+
+  it("replaces a function with a version", async () => {
+    const pinned = task("pinned", { version: "2" }, () => "real")
+    await using ork = await testOrk({ run: [pinned] })
+    for (const name of [pinned, "pinned"]) {
+      ork.mock(name, () => "mocked")
+      const job = await ork.enqueue(pinned, {})
+      await ork.advance("1s")
+      expect(await job.result()).toBe("mocked")
+    }
+  })
+
+  it("rejects a mock of what it does not run", async () => {
+    const region = graph("regions", {}, (g) => {
+      g.group("region", (inner) => inner.define("load", { command: "x" }))
+      g.define("release", { executor: "approval" })
+      g.task("shake", flaky, {})
+    })
+    await using ork = await testOrk({ run: [region, child] })
+    for (const name of ["child", "flaky", "region.load", "shake"]) ork.mock(name, () => null)
+    const mocking = (given: unknown) => () => ork.mock(given as string, () => null)
+    expect(mocking("chld")).toThrow('mock: neither run of testOrk nor a graph in it has "chld"; did you mean child?')
+    expect(mocking("load")).toThrow('has "load"; what can be replaced is child, flaky, region.load, shake')
+    expect(mocking(parent)).toThrow('mock: neither run of testOrk nor a graph in it has "parent"')
+    expect(mocking(region)).toThrow("mock: regions runs nothing that a mock could replace")
+    for (const name of ["region", "release"])
+      expect(mocking(name)).toThrow(`mock: ${name} runs nothing that a mock could replace`)
+    for (const given of [undefined, () => null, { name: "child" }]) expect(mocking(given)).toThrow("mock takes a definition")
   })
 
   it("lets time pass in a mock, which a timeout interrupts", async () => {
