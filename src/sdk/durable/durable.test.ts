@@ -183,6 +183,15 @@ describe("a durable function", () => {
     ["a step that waits", async (step) => await step.sleep("inner", "1h")],
     ["a step that runs code", async (step) => await step.run("inner", () => 1)],
     ["the time", (step) => step.now().getTime()],
+    ["a step that waits, after an await", async (step) => await Promise.resolve().then(() => step.sleep("inner", "1h"))],
+    [
+      "a step that runs code, after an await",
+      async (step) => {
+        await new Promise(setImmediate)
+        return await step.run("inner", () => 1)
+      },
+    ],
+    ["a signal, in a function that it calls", async (step) => await Promise.all([1].map(() => step.waitFor(paid)))],
   ])("fails at once when the code of a step begins %s", async (_, begin) => {
     let tries = 0
     const flow = workflow("flow", {}, async (_input, step) => {
@@ -196,6 +205,24 @@ describe("a durable function", () => {
     await ork.advance("1m")
     await expect(run.result()).rejects.toThrow('begins in the code of the step "outer"')
     expect(tries).toBe(1)
+  })
+
+  it("begins steps that the code of another step has led to, but does not contain", async () => {
+    const flow = workflow("flow", {}, async (_, step) => {
+      const later = Promise.withResolvers<number>()
+      const second = later.promise.then((n) => step.run("second", () => n + 1))
+      const first = await step.run("first", async () => {
+        await Promise.resolve()
+        later.resolve(1)
+        return 1
+      })
+      const third = step.run("third", () => first).then((n) => step.run("fourth", () => n + 3))
+      return [first, await second, await third]
+    })
+    await using ork = await testOrk({ run: [flow] })
+    const run = await ork.enqueue(flow, {})
+    await ork.advance("1m")
+    expect(await run.result()).toEqual([1, 2, 4])
   })
 
   it("has steps with names of 1 to 500 characters, whatever the size of their results", async () => {

@@ -1,6 +1,7 @@
 // Records of the steps of one activation: finds the record of each step that the code reaches, and commits new ones. Some records wait for
 // the next commit, so that a value or a patch costs none of its own.
 
+import { AsyncLocalStorage } from "node:async_hooks"
 import type { Json } from "../../core/values/json.ts"
 import { type Clock, iso } from "../../core/model/ports.ts"
 import type { Output } from "../../core/model/change.ts"
@@ -20,13 +21,16 @@ interface RecordPorts {
   writeOutput(step: { name: string; occurrence: number }, value: Json): Promise<Output>
 }
 
+/** The step whose code runs, also after an `await` in it. */
+const stepCode = new AsyncLocalStorage<{ readonly records: object; readonly step: string }>()
+
 export class StepRecords {
   readonly #ports: RecordPorts
   readonly #recorded: Map<string, Step>
   /** The first step of each name: all of them are of its kind. */
   readonly #firsts = new Map<string, Step>()
-  /** Name of the step whose code is being called. */
-  #caller: string | null = null
+  /** Identity of these records for the code of their steps, which refers to nothing else: the code may go on for long. */
+  readonly #identity = {}
   /** Number of steps of each name so far. */
   readonly #occurrences = new Map<string, number>()
   /** Position of the next new step. */
@@ -47,7 +51,8 @@ export class StepRecords {
   /** Returns the record of the next step of this name; a new one when there is none. */
   next(kind: StepKind, name: string): Step {
     checkText(name, "the name of a step", MAX_NAME)
-    if (this.#caller !== null) throw nestedStep(this.#caller, kind, name)
+    const caller = stepCode.getStore()
+    if (caller?.records === this.#identity) throw nestedStep(caller.step, kind, name)
     const first = this.#firsts.get(name)
     if (first !== undefined && first.kind !== kind) throw nonDeterminism(first, kind)
     const occurrence = this.#occurrences.get(name) ?? 0
@@ -77,12 +82,7 @@ export class StepRecords {
 
   /** Calls the code of a step, which begins no step: it is not called when the function runs again. */
   callCode<Result>({ name }: Step, code: () => Result): Result {
-    this.#caller = name
-    try {
-      return code()
-    } finally {
-      this.#caller = null
-    }
+    return stepCode.run({ records: this.#identity, step: name }, code)
   }
 
   /** Returns whether the step was recorded before this activation. */
