@@ -70,6 +70,14 @@ export class NotFoundError extends OrkError {
   }
 }
 
+export const noJob = (id: string): NotFoundError => new NotFoundError(`there is no job ${id}`)
+
+/** The error for a job that was created in a transaction of the user. */
+export const noJobYet = (id: string): NotFoundError =>
+  new NotFoundError(
+    `there is no job ${id}: the transaction that creates it has not been committed, or was rolled back; await the commit first`,
+  )
+
 export const noFunction = (id: string): NotFoundError => new NotFoundError(`there is no run ${id} of a durable function`)
 
 /** The state of the job or run does not allow the operation, or its key is taken. Nothing was changed. */

@@ -36,6 +36,7 @@ import { seededRandom } from "./test-kit/seeded-random.ts"
 import { awaitOperations } from "./test-kit/await-operations.ts"
 import { KillSwitch } from "./test-kit/kill-switch.ts"
 import { createFolder } from "./test-kit/memory-folder.ts"
+import { noJobYet } from "./errors.ts"
 import { MockableNames } from "./test-kit/mockable-names.ts"
 import { readTaskStates, type TaskState } from "./test-kit/task-states.ts"
 import { VirtualClock } from "./virtual-clock.ts"
@@ -293,7 +294,11 @@ class TestKit implements TestOrk {
 
   /** Returns the work with methods that use the engine that runs when they are called, also after a crash. */
   #survivingCrash<Output>(work: Work<Output>): Work<Output> {
-    const current = async (): Promise<Work<Output>> => (await this.#ork.get(work.id)) as Work<Output>
+    const current = async (): Promise<Work<Output>> => {
+      const found = await this.#ork.get(work.id)
+      if (found === null) throw noJobYet(work.id)
+      return found as Work<Output>
+    }
     return {
       ...work,
       result: async (options) => {

@@ -12,7 +12,7 @@ import type { RunId } from "../core/model/ids.ts"
 import { planRetry, type RetryReset } from "../core/rules/runs/retry-plan.ts"
 import type { SqlTransaction } from "../store/contract/transactions.ts"
 import { type Definition, task, txTask, workflow } from "./definitions.ts"
-import { InvalidInputError, TaskFailedError, TransactionError } from "./errors.ts"
+import { InvalidInputError, NotFoundError, TaskFailedError, TransactionError } from "./errors.ts"
 import { graph } from "./graph/graph.ts"
 import { openParts } from "./open.ts"
 import { Ork } from "./ork.ts"
@@ -103,6 +103,25 @@ describe.each<Kind>(["sqlite", "postgres"])("on %s", (kind) => {
       const gone = await ork.enqueue(double, { n: 5 }, { tx: undone.tx })
       await undone.end("ROLLBACK")
       expect(await ork.get(gone.id)).toBeNull()
+    })
+
+    it("says before the commit that the job does not exist yet, and after a rollback that it never will", async () => {
+      const database = await databaseOf(kind)
+      for (const run of [[double], []]) {
+        const ork = await open(database, run)
+        const { tx, end } = await begin(database)
+        const job = await ork.enqueue(double, { n: 2 }, { tx })
+        const rejects = async (call: () => Promise<unknown>): Promise<void> => {
+          await expect(call()).rejects.toThrow(NotFoundError)
+          await expect(call()).rejects.toThrow(
+            `there is no job ${job.id}: the transaction that creates it has not been committed`,
+          )
+        }
+        await rejects(() => job.result())
+        await rejects(() => job.refresh())
+        await end("ROLLBACK")
+        for (const call of ["result", "refresh", "cancel", "retry"] as const) await rejects(() => job[call]())
+      }
     })
 
     it("finds the job of a key", async () => {

@@ -12,7 +12,7 @@ import type { AnyTask } from "../definitions.ts"
 import { optionalMs } from "../duration.ts"
 import type { ParentFunction } from "../durable/program-executor.ts"
 import { asTransactionError } from "../durable/transactions.ts"
-import { CancelledError, ConflictError, NotFoundError, TaskFailedError } from "../errors.ts"
+import { CancelledError, ConflictError, noJob, noJobYet, TaskFailedError } from "../errors.ts"
 import { groupOf, jobLimitsOf } from "../job-limits.ts"
 import { checkNames, RETRY_WORK } from "../option-names.ts"
 import type { EnqueueOptions, JobState, ListOptions, Work } from "../orkable.ts"
@@ -83,10 +83,13 @@ export class Jobs {
         : this.#context.createThenClaim("jobs", () => this.#context.parts.store.createJobs(jobs, options))
     ).catch(throwPublicError)
     if (!("rejected" in created)) {
+      if (isInTransaction(options)) return created.map((job) => this.#toWork(job, { absent: noJobYet }))
       const maySkipFirstRead = this.#context.results.maySkipFirstRead()
       const runsHere = jobs[0] === undefined || this.#context.runsDefinition(jobs[0].name)
-      if (!isInTransaction(options) && !runsHere) await this.#unhandled.check(jobs)
-      return created.map((job) => this.#toWork(job, runsHere && job.created ? maySkipFirstRead : undefined))
+      if (!runsHere) await this.#unhandled.check(jobs)
+      return created.map((job) =>
+        this.#toWork(job, { maySkipFirstRead: runsHere && job.created ? maySkipFirstRead : undefined }),
+      )
     }
     const taken = created.rejected === "key_exists" ? `the key is taken by job ${created.id}` : created.rejected
     throw new ConflictError(`no job of ${jobs[0]!.name} was created: ${taken}`)
@@ -132,9 +135,24 @@ export class Jobs {
     }
   }
 
-  /** Returns a job as work. `maySkipFirstRead`: given for a job that this process runs and has just created. */
-  #toWork(job: JobInTransaction & Partial<Pick<JobRow, "progress">>, maySkipFirstRead?: () => boolean): Work<unknown> {
+  /**
+   * Returns a job as work. `maySkipFirstRead`: given for a job that this process runs and has just created. `absent`: returns the error
+   * when there is no such job.
+   */
+  #toWork(
+    job: JobInTransaction & Partial<Pick<JobRow, "progress">>,
+    { maySkipFirstRead, absent = noJob }: Pick<WaitOptions, "maySkipFirstRead"> & { absent?: typeof noJob } = {},
+  ): Work<unknown> {
     const { store } = this.#context.parts
+    const find = async (): Promise<JobRow> => {
+      this.#context.checkOpen()
+      const found = await store.getJob(job.id)
+      if (found === null) throw absent(job.id)
+      return found
+    }
+    const check = (result: JobRow | JobRejection): void => {
+      if ("rejected" in result) throw result.rejected === "not_found" ? absent(job.id) : rejectionError(job.id, result)
+    }
     return {
       id: job.id,
       name: job.name,
@@ -144,43 +162,36 @@ export class Jobs {
       attempts: job.attemptCount,
       error: job.error,
       progress: job.progress ?? null,
-      result: (options) => this.#result(job, { ...options, maySkipFirstRead }).catch(throwPublicError),
+      result: (options) => this.#result(job, find, { ...options, maySkipFirstRead }).catch(throwPublicError),
       cancel: async () => {
         this.#context.checkOpen()
-        const rejected = await store
+        const result = await store
           .cancelJob(job.id)
           .catch(throwPublicError)
           .finally(() => this.#context.engine?.wake())
         this.#context.results.recheck(job.id)
-        if ("rejected" in rejected) throw rejectionError(job.id, rejected)
+        check(result)
       },
       retry: async (options = {}) => {
         checkNames(options, RETRY_WORK, "retry")
         const { from } = options
         if (from !== undefined) throw new ConflictError(`job ${job.id} has no steps to retry from`)
         this.#context.checkOpen()
-        const rejected = await store
+        const result = await store
           .retryJob(job.id)
           .catch(throwPublicError)
           .finally(() => this.#context.engine?.wake())
-        if ("rejected" in rejected) throw rejectionError(job.id, rejected)
+        check(result)
       },
-      refresh: async () => this.#toWork({ ...(await this.#find(job.id).catch(throwPublicError)), created: job.created }),
+      refresh: async () => this.#toWork({ ...(await find().catch(throwPublicError)), created: job.created }),
     }
   }
 
-  async #find(id: string): Promise<JobRow> {
-    this.#context.checkOpen()
-    const job = await this.#context.parts.store.getJob(id)
-    if (job === null) throw new NotFoundError(`there is no job ${id}`)
-    return job
-  }
-
-  async #result(job: Pick<JobRow, "id" | "name">, options: WaitOptions): Promise<unknown> {
+  async #result(job: Pick<JobRow, "id" | "name">, find: () => Promise<JobRow>, options: WaitOptions): Promise<unknown> {
     const ended = await this.#context.results.wait(
       job.id,
       async () => {
-        const found = await this.#find(job.id)
+        const found = await find()
         return isJobFinished(found.status) ? found : null
       },
       options,
@@ -199,7 +210,5 @@ const rejectionError = (id: string, rejection: JobRejection): Error => {
     return new ConflictError(`job ${id} has ended as ${rejection.status.toLowerCase()} and cannot be cancelled`)
   if (rejection.rejected === "not_failed")
     return new ConflictError(`job ${id} is ${rejection.status.toLowerCase()}; only a failed job can be retried`)
-  return rejection.rejected === "not_found"
-    ? new NotFoundError(`there is no job ${id}`)
-    : new ConflictError(`job ${id}: ${rejection.rejected}`)
+  return new ConflictError(`job ${id}: ${rejection.rejected}`)
 }
