@@ -82,12 +82,14 @@ class UploadedLog implements LogSink {
   }
 
   async close(): Promise<{ last: LastLine; size: number }> {
-    const end = await this.#local.close()
+    const end = this.#local.close()
     try {
+      // An incomplete log is stored as well.
+      await end.catch(() => {})
       await this.#upload.close()
+      return await end
     } finally {
       await rm(this.#folder, { recursive: true, force: true })
     }
-    return end
   }
 }

@@ -1,5 +1,5 @@
-import { existsSync } from "node:fs"
-import { appendFile, mkdtemp, rm } from "node:fs/promises"
+import { closeSync, existsSync, openSync } from "node:fs"
+import { appendFile, mkdtemp, readdir, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
@@ -243,4 +243,31 @@ test("a log sink for remote stores masks secrets and returns the last line", asy
   expect(stored).toBe('the word is ***\n{"a":1}\ndone\n')
   expect(stored.slice(last.offset, last.offset + last.length)).toBe('{"a":1}')
   expect(size).toBe(stored.length)
+})
+
+describe("a log that could not be stored", () => {
+  beforeEach(() => void vi.stubEnv("TMPDIR", folder))
+  afterEach(() => void vi.unstubAllEnvs())
+
+  test("is closed once: files that got its descriptors are left alone", async () => {
+    const sink = openLog(store, PREFIX, { secrets: [] })
+    await sink.write("stdout", "one\n")
+    store.broken = new Error("down")
+    await expect(sink.close()).rejects.toThrow("down")
+    const paths = [1, 2, 3, 4].map((number) => join(folder, `other${number}`))
+    const files = paths.map((other) => openSync(other, "w"))
+    await sink.write("stderr", "two\n")
+    await sink.close()
+    for (const file of files) closeSync(file)
+    expect(await Promise.all(paths.map((other) => readFile(other, "utf8")))).toEqual(["", "", "", ""])
+  })
+
+  test("leaves no local files when its writer failed", async () => {
+    const sink = openLog(store, PREFIX, { secrets: [] })
+    const [local] = (await readdir(folder)).filter((name) => name.startsWith("ork-log-"))
+    await sink.write("stdout", "one\n")
+    await rm(join(folder, local!, "log"))
+    await expect(sink.close()).rejects.toThrow("the log is incomplete")
+    expect(existsSync(join(folder, local!))).toBe(false)
+  })
 })

@@ -45,6 +45,8 @@ export class LogWriter {
    */
   errno = 0
   readonly #maxBytes: number
+  /** True after `close`: other files may have the descriptors since then. */
+  #closed = false
   /** The last line of stdout since the log is full; null while it is not. */
   #dropped: LastLineBuffer | null = null
 
@@ -69,11 +71,14 @@ export class LogWriter {
     if (pending.bytes.length > 0) pending.timer ??= setTimeout(() => this.#flush(stream), PARTIAL_MS)
   }
 
+  /** Drops what is added later. A second call does nothing. */
   close(): void {
+    if (this.#closed) return
     this.#flush(1)
     this.#flush(2)
     if (this.#dropped !== null && this.#dropped.bytes.length > 0) this.#append(1, this.#dropped.bytes, Date.now())
     if (this.#open.length > 0 && !this.#openBlank) this.last = this.#open
+    this.#closed = true
     if (this.#files === null) return
     if (this.errno === 0 && fstatSync(this.#files.log).nlink === 0) this.errno = constants.errno.ENOENT
     closeSync(this.#files.log)
@@ -100,7 +105,7 @@ export class LogWriter {
   }
 
   #append(stream: 1 | 2, bytes: Buffer, at: number): void {
-    if (this.errno !== 0) return
+    if (this.errno !== 0 || this.#closed) return
     const record = Buffer.alloc(RECORD_BYTES)
     record.writeBigUInt64LE(BigInt(this.size), 0)
     record.writeBigUInt64LE(BigInt(at), 8)
