@@ -31,6 +31,13 @@ test.each([1, 2, 3, 5, 7, 13, 1000])("a text in pieces of %i bytes is masked lik
   expect(await mask("123456", ["123456"], size)).toBe("***")
 })
 
+test.each([1, 2, 3, 7, 1000])("half of a character is replaced, in pieces of %i bytes", async (size) => {
+  const value = { cut: "\ud83d", next: "hunter2", both: "\ud83d\ud83d\ude00", low: "\ude00" }
+  const masked = { cut: "\ufffd", next: "***", both: "\ufffd\u{1f600}", low: "\ufffd" }
+  expect(await mask(JSON.stringify(value), ["hunter2"], size)).toEqual(masked)
+  expect(await mask(asciiJson(value), ["hunter2"], size)).toEqual(masked)
+})
+
 /** Returns JSON in which other characters than ASCII are escaped. */
 const asciiJson = (value: Json): string =>
   JSON.stringify(value).replaceAll(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)

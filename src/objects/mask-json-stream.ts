@@ -137,12 +137,16 @@ const scanString = (text: Buffer, from: number): { end: number; isClosed: boolea
   return { end: at, isClosed: false }
 }
 
+/** The start of an escape sequence for the second half of a character, as far as it has arrived. */
+const SECOND_HALF = /^(?:\\(?:u(?:[dD](?:[c-fC-F])?)?)?)?$/
+
 /** Returns the number of bytes of a character, or of an escape sequence; two escape sequences may be one character. */
 const lengthAt = (text: Buffer, at: number): number => {
   const first = text[at]!
   if (first === BACKSLASH) {
     if (text[at + 1] !== LETTER_U) return 2
-    return /^[dD][89abAB]/.test(text.toString("latin1", at + 2, at + 4)) ? 12 : 6
+    const isFirstHalf = /^[dD][89abAB]/.test(text.toString("latin1", at + 2, at + 4))
+    return isFirstHalf && SECOND_HALF.test(text.toString("latin1", at + 6, at + 10)) ? 12 : 6
   }
   if (first < 0xc0) return 1
   return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4
