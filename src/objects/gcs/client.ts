@@ -68,12 +68,12 @@ export class GcsClient {
     this.#auth = address === "" ? new GoogleAuth({ scopes: SCOPE }) : null
   }
 
-  /** Throws for statuses of 400 and more, except the `allowed` ones. */
+  /** Throws for statuses other than 2xx, except the `allowed` ones: the API does not redirect. */
   async send(request: GcsRequest, allowed: readonly number[] = []): Promise<GcsResponse> {
     try {
       return await withRetries(async () => {
         const response = await this.#sendOnce(request)
-        if (response.status >= 400 && !allowed.includes(response.status)) {
+        if (response.status >= 300 && !allowed.includes(response.status)) {
           throw new GcsError(response.status, errorMessageOf(response))
         }
         return response

@@ -36,6 +36,13 @@ test("objects are listed with what names their content", async () => {
   expect(await store.listObjects("in/")).toHaveLength(2)
 })
 
+test("a redirect is no success", async () => {
+  const store = open()
+  fake.failAll = { status: 302, message: "Found" }
+  await expect(store.put("a", "x")).rejects.toThrow("Found")
+  await expect(store.get("a")).rejects.toThrow("Found")
+})
+
 describe("resumable uploads", () => {
   test("a large stream is stored in chunks, byte for byte", async () => {
     const store = open()
