@@ -241,8 +241,11 @@ export class DockerAttempt {
       try {
         if (broken && !isRunning(await this.#state(id))) return { broken, unseen: true }
         errors = 0
-        await engine.call("POST", `/containers/${id}/wait`, { query: { condition: "not-running" }, timeoutMs: null, signal })
-        return { broken, unseen: false }
+        const query = { condition: "not-running" }
+        const end = await engine.call("POST", `/containers/${id}/wait`, { query, timeoutMs: null, signal })
+        if (reportsEnd(end)) return { broken, unseen: false }
+        broken = true
+        await pauses.pause()
       } catch (error) {
         if (signal.aborted || isMissing(error)) throw error
         if (isOutage(error)) errors = 0
@@ -344,6 +347,12 @@ interface End extends ObservedEnd {
 class ContainerLost extends Error {}
 
 const isRunning = ({ Status }: ContainerState): boolean => ["running", "paused", "restarting"].includes(Status)
+
+/** An engine that shuts down while its containers live on responds with an error, and a proxy may pass on an empty response. */
+const reportsEnd = (response: unknown): boolean => {
+  const { StatusCode, Error: error } = (response ?? {}) as { StatusCode?: unknown; Error?: unknown }
+  return typeof StatusCode === "number" && (error === undefined || error === null)
+}
 
 const isMissing = (error: unknown): boolean => error instanceof EngineError && error.status === 404
 

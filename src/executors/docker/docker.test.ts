@@ -248,6 +248,24 @@ test("a task waits for an engine that is away when it is to start", async () => 
   expect((await running.result).state).toBe("success")
 })
 
+test("an outage of the engine in the middle of a pull is waited for", async () => {
+  const { engine, run, onlyContainer } = await setup((fake) => fake.pullable.add("new:latest"), fastClock)
+  engine.faults = [{ on: "POST /images/create", times: 2, response: "cut" }]
+  const running = run({ node: { image: "new" } })
+  engine.end((await onlyContainer()).id, 0)
+  expect((await running.result).state).toBe("success")
+})
+
+test("a container that the engine stopped watching has not ended", async () => {
+  const { engine, run, onlyContainer } = await setup(() => {}, fastClock)
+  engine.faults = [{ on: "POST /containers/ID/wait", times: 1, response: { status: 200, message: "context canceled" } }]
+  const running = run()
+  const { id } = await onlyContainer()
+  await vi.waitUntil(() => engine.requests.filter((name) => name === "POST /containers/ID/wait").length === 2)
+  engine.end(id, 3)
+  expect(await running.result).toMatchObject({ state: "failed", exitCode: 3 })
+})
+
 test("a task that times out before its engine is back reports what it waited for", async () => {
   const { engine, run } = await setup(() => {}, fastClock)
   await engine.goAway()

@@ -1,7 +1,8 @@
 // Pulls images. The engine responds to a pull with status 200 and lines of JSON, the last of which may be an error.
 
 import type { Buffer } from "node:buffer"
-import { type DockerEngine, EngineError } from "./engine.ts"
+import { messageOf } from "../../core/values/error-message.ts"
+import { type DockerEngine, EngineError, EngineUnreachable } from "./engine.ts"
 
 const IDLE_MS = 600_000
 const MAX_LINE = 1 << 20
@@ -34,7 +35,11 @@ export const pullImage = async (engine: DockerEngine, { image, platform, auth, s
       signal,
       timeoutMs: IDLE_MS,
     })
-    problem = await lastProblem(response)
+    problem = await lastProblem(response).catch((error: unknown) => {
+      throw new EngineUnreachable(`the connection broke while the image ${image} was pulled: ${messageOf(error)}`, {
+        cause: error,
+      })
+    })
   } catch (error) {
     if (!(error instanceof EngineError)) throw error
     problem = error.message

@@ -13,8 +13,8 @@ export interface Fault {
   /** `POST /containers/create` */
   on: string
   times: number
-  /** drop: the connection breaks after the request was carried out. */
-  response: { status: number; message: string } | "drop"
+  /** drop: the connection breaks after the request was carried out. cut: it breaks in the response. */
+  response: { status: number; message: string } | "drop" | "cut"
 }
 
 export interface FakeContainer {
@@ -107,6 +107,10 @@ export class FakeEngine {
     for await (const piece of request) pieces.push(piece as Buffer)
     const fault = this.faults.find(({ on, times }) => on === name && times > 0)
     if (fault !== undefined) fault.times--
+    if (fault?.response === "cut") {
+      response.writeHead(200, { "content-type": "application/json" })
+      return void response.write("{", () => request.socket.destroy())
+    }
     if (fault !== undefined && fault.response !== "drop") return reject(response, fault.response.status, fault.response.message)
     const url = new URL(request.url ?? "", "http://engine")
     const body = pieces.length === 0 ? null : (JSON.parse(Buffer.concat(pieces).toString()) as CreateBody)
