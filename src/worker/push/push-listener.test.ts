@@ -211,6 +211,15 @@ test("a result that the server cannot parse is reported as a failure, and a reje
   expect(log.warn).toHaveBeenCalledWith(expect.objectContaining({ status: 409 }), "the server rejected the result of a task")
 })
 
+test("a result is sent again after a response that is not the server's, such as that of a proxy", async () => {
+  const { send, task, executor, received, statuses } = await setup()
+  statuses.push(404, 302, 408, 204)
+  await send("/execute", task("one"))
+  await executor.end("one", { output: { inline: 7 } })
+  await vi.waitUntil(() => received.length === 4, TIMEOUT)
+  expect(received.at(-1)).toMatchObject({ status: "success", output: 7 })
+})
+
 test("a result always fits into the server's limit", async () => {
   const { send, task, executor, received } = await setup()
   await send("/execute", task("one"))

@@ -22,6 +22,8 @@ const ERROR_CHARS = 65_000
 /** After this time without acceptance, the server has given the task up. */
 const DELIVERY_MS = 600_000
 const REQUEST_TIMEOUT_MS = 10_000
+/** Statuses of a server that will never accept a result. Any other may be that of a proxy whose server is away. */
+const REJECTIONS: ReadonlySet<number> = new Set([400, 401, 403, 409, 413, 415])
 const FIRST_DELAY_MS = 250
 const MAX_DELAY_MS = 10_000
 
@@ -77,7 +79,7 @@ export const deliverResult = async (
       current = { status: "failed", error: `its result cannot be reported to the server: ${response.text.slice(0, 500)}` }
       continue
     }
-    if (response !== null && response.status < 500 && response.status !== 429) {
+    if (response !== null && REJECTIONS.has(response.status)) {
       log.warn({ task, status: response.status }, "the server rejected the result of a task")
       return
     }
