@@ -23,6 +23,13 @@ describe("requests", () => {
     expect(cluster.jobs()).toHaveLength(1)
   })
 
+  test.each([0, -5])("a Retry-After of %i does not remove the pauses", async (retryAfter) => {
+    harness.cluster.faults = [{ on: "POST jobs", times: 6, response: { status: 429, retryAfter } }]
+    const began = fastClock.now()
+    expect(await shell("true").result).toMatchObject({ state: "success" })
+    expect(fastClock.now() - began).toBeGreaterThan(10_000)
+  })
+
   test("a request that keeps failing is repeated until the start timeout, which names the error", async () => {
     const { cluster } = harness
     cluster.faults = [{ on: "POST jobs", times: 100, response: { status: 500, message: "etcdserver: leader changed" } }]

@@ -205,9 +205,10 @@ export class JobRequests {
   }
 }
 
+/** A Retry-After makes a pause longer, but never shorter. */
 const pauseMs = (failures: number, error: unknown): number => {
-  const retryAfterMs = error instanceof KubernetesApiError ? error.retryAfterMs : null
-  return retryAfterMs === null ? backoff(failures) : Math.min(MAX_RETRY_AFTER_MS, retryAfterMs)
+  const retryAfterMs = error instanceof KubernetesApiError ? (error.retryAfterMs ?? 0) : 0
+  return Math.max(backoff(failures), Math.min(MAX_RETRY_AFTER_MS, retryAfterMs))
 }
 
 interface EventObject {
