@@ -159,6 +159,8 @@ export interface ApiConfig {
   tls?: { cert: string; key: string }
   /** Time in which the headers of a request must arrive. */
   headersMs?: number
+  /** Time in which a text body must arrive, and a part of an upload. */
+  bodyMs?: number
   /** Sign-in of users. Without it, only keys sign in. */
   oidc?: OidcSettings
   /** Streams that one key or user may have open. */

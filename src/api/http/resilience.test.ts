@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers"
 import { expect, test } from "vitest"
 import { ObjectStoreError } from "../../objects/errors.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import { createBundle } from "../../objects/bundles/bundles.ts"
 import { StoreUnavailable } from "../../store/contract/errors.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import { listen } from "./server.ts"
@@ -125,6 +126,28 @@ test("a connection without a request does not keep the server from closing", asy
   await accepted
   await api[Symbol.asyncDispose]()
   await ended
+})
+
+test("an upload may take longer than other requests, as long as it goes on", async () => {
+  await using api = await setup({ config: { bodyMs: 200 } })
+  const { port } = new URL(await listen(api.server, { host: "127.0.0.1", port: 0 }))
+  const { hash, bytes } = createBundle([{ path: "a", bytes: Buffer.alloc(4000, "a"), executable: false }])
+  const send = async (type: string, pieces: number): Promise<string> => {
+    const socket = connect(Number(port), "127.0.0.1").on("error", () => {})
+    const head = `Host: 127.0.0.1\r\nX-API-Key: ${ADMIN_KEY}\r\nContent-Type: ${type}\r\nContent-Length: ${bytes.length}\r\nConnection: close`
+    socket.write(`PUT /bundles/${hash} HTTP/1.1\r\n${head}\r\n\r\n`)
+    const size = Math.ceil(bytes.length / 8)
+    let piece = 0
+    const drip = setInterval(() => {
+      if (piece < pieces) socket.write(bytes.subarray(piece * size, ++piece * size))
+    }, 80)
+    const response = await text(socket).catch(() => "")
+    clearInterval(drip)
+    return response.split("\r\n")[0]!
+  }
+  expect(await send("application/octet-stream", 8)).toBe("HTTP/1.1 200 OK")
+  expect(await send("application/octet-stream", 7), "it stalls").toBe("")
+  expect(await send("application/json", 8), "a text").toBe("")
 })
 
 test("a connection that sends nothing, or half a request, is closed", async () => {

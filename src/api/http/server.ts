@@ -32,8 +32,10 @@ const REDACTED = ["key", "apiKey", "headers.authorization", "headers.cookie", 'h
 const MAX_PARAM_LENGTH = 700
 /** Longer than the timeout of common proxies, so that the proxy closes an idle connection and not the server. */
 const KEEP_ALIVE_MS = 72_000
-/** Time in which a request must arrive completely. */
-const REQUEST_MS = 60_000
+/** Time in which a text body must arrive completely, and a part of an upload: a large one takes longer altogether. */
+const BODY_MS = 60_000
+/** That many of these times an upload may take. */
+const MAX_UPLOAD_TIMES = 10
 /** Time in which the headers must arrive; also closes a connection that sends nothing. */
 const HEADERS_MS = 20_000
 /** Part of that time after which connections are checked again. */
@@ -57,6 +59,7 @@ export const buildServer = (options: ServerOptions): ApiServer => {
   const api = buildApi(options)
   const log = api.log.child({ part: "api" }, { redact: REDACTED })
   const app = buildFastify(log, config)
+  limitBodies(app, config.bodyMs ?? BODY_MS)
   acceptBodies(app)
   checkHosts(app, [...(config.hosts ?? []), ...(config.url === undefined ? [] : [new URL(config.url).hostname])])
   rejectUnknownRoutes(app)
@@ -122,7 +125,8 @@ const buildFastify = (log: Logger, { trustProxy = false, tls, headersMs = HEADER
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    requestTimeout: REQUEST_MS,
+    // Its timeout would be the same for texts and uploads: see `limitBodies`.
+    requestTimeout: 0,
     trustProxy,
     return503OnClosing: false,
     exposeHeadRoutes: false,
@@ -139,6 +143,32 @@ const buildFastify = (log: Logger, { trustProxy = false, tls, headersMs = HEADER
       : (Fastify({ ...options, http: undefined, https: { ...tls, ...timeouts } } as object) as FastifyInstance)
   app.setErrorHandler((error, request, reply) => sendError(error, request.id, reply))
   return app
+}
+
+/** Closes the connection of a body that does not arrive in time. */
+const limitBodies = (app: FastifyInstance, bodyMs: number): void => {
+  app.addHook("onRequest", ({ raw, headers }, _reply, done) => {
+    const hasBody = headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0"
+    if (hasBody) limitBody(raw, headers["content-type"] === BYTES ? MAX_UPLOAD_TIMES : 1, bodyMs)
+    done()
+  })
+}
+
+/** `times`: how often a part of the body may take `ms`. */
+const limitBody = (request: IncomingMessage, times: number, ms: number): void => {
+  const { socket } = request
+  let received = -1
+  let left = times
+  const check = (): void => {
+    if (request.complete) return
+    if (left === 0 || socket.bytesRead === received) return void socket.destroy()
+    left -= 1
+    received = socket.bytesRead
+    timer = setTimeout(check, ms).unref()
+  }
+  let timer: NodeJS.Timeout | undefined
+  check()
+  request.once("close", () => clearTimeout(timer))
 }
 
 /** Hands bodies to `mount` unparsed: text as a string, bytes as a stream. */
