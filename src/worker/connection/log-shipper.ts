@@ -16,6 +16,8 @@ import { encodeFrame, RECORD_BYTES } from "../../protocol/wire/log-frames.ts"
 const INTERVAL_MS = 500
 const BATCH_BYTES = 3 << 20
 const READ_RECORDS = 4096
+/** Reads of a log that may fail in a row. */
+const MAX_FAILURES = 20
 
 export interface LogShipperOptions {
   client: ServerClient
@@ -32,8 +34,10 @@ interface OpenLog {
   frames: number
   bytes: number
   records: number
-  /** Set when nothing more is written; called when everything was sent. */
-  done: (() => void) | null
+  /** Reads of this machine's files that have failed in a row. */
+  failures: number
+  /** Set when nothing more is written; called when everything was sent, or with why it cannot be read. */
+  done: ((problem?: Error) => void) | null
 }
 
 /** New chunks of one log. */
@@ -59,21 +63,22 @@ export class LogShipper {
 
   add(task: AssignedTask): void {
     const path = this.#options.localPath(logKey(task.work.prefix))
-    this.#logs.set(task, { task, path, frames: 0, bytes: 0, records: 0, done: null })
+    this.#logs.set(task, { task, path, frames: 0, bytes: 0, records: 0, failures: 0, done: null })
     this.#schedule()
   }
 
-  /** Resolves when the server has received the whole log, or rejects it. */
+  /** Resolves when the server has received the whole log, or rejects it. Rejects when the log cannot be read. */
   async finish(task: AssignedTask): Promise<void> {
     const log = this.#logs.get(task)
     if (log === undefined) return
     const { ended } = this.#registration
     if (existsSync(log.path) && !ended.aborted) {
-      await new Promise<void>((resolve) => {
-        log.done = resolve
+      const sent = new Promise<void>((resolve, reject) => {
+        log.done = (problem) => (problem === undefined ? resolve() : reject(problem))
         ended.addEventListener("abort", () => resolve(), { once: true })
         void this.#sendAll()
       })
+      await sent.finally(() => void this.#logs.delete(task))
     }
     this.#logs.delete(task)
   }
@@ -124,13 +129,28 @@ export class LogShipper {
         break
       }
       const ending = log.done !== null
-      const frame = existsSync(log.path) ? await readFrame(log, BATCH_BYTES - bytes, ending) : null
+      const frame = existsSync(log.path) ? await this.#read(log, BATCH_BYTES - bytes, ending) : null
+      if (frame === "unreadable") continue
       if (frame !== null) {
         frames.push(frame)
         bytes += frame.bytes
       } else if (ending) log.done?.()
     }
     return frames
+  }
+
+  /** Reads again later what cannot be read now, such as for lack of descriptors; gives up at the end of the task after a while. */
+  async #read(log: OpenLog, maxBytes: number, ending: boolean): Promise<Frame | "unreadable" | null> {
+    try {
+      const frame = await readFrame(log, maxBytes, ending)
+      log.failures = 0
+      return frame
+    } catch (error) {
+      log.failures += 1
+      if (log.failures >= MAX_FAILURES)
+        log.done?.(new Error(`its log could not be read: ${messageOf(error)}`, { cause: error }))
+      return "unreadable"
+    }
   }
 
   async #send(frames: readonly Frame[]): Promise<void> {
