@@ -354,3 +354,16 @@ describe.runIf("path" in native)("confined tasks", () => {
     )
   })
 })
+
+test("an input that cannot be written leaves no file", async () => {
+  const fixture = await setup({ helper: "node", namespace: false })
+  try {
+    const overrides = { input: { own: 1 }, inputFiles: ["missing"], upstreamDir: fixture.folder }
+    const end = await launch(fixture, assignment(fixture.folder, { shell: "true" }, overrides)).result
+    expect(end).toMatchObject({ state: "failed", error: expect.stringContaining("missing.json") as string })
+    const files = await readdir(join(fixture.folder, "data/io"), { recursive: true })
+    expect(files.filter((file) => file.endsWith(".json"))).toEqual([])
+  } finally {
+    await fixture.cleanup()
+  }
+})

@@ -127,8 +127,8 @@ export class ProcessExecutor implements Executor {
     if (problem !== null) return { ...this.#notStarted(`could not start: ${problem}`), retryable: false }
     if (input !== null && input.length <= MAX_FRAME_INPUT)
       return this.#supervise(starter, { ...request, input }, assignment, context)
-    await writeFile(request.stdinPath, input ?? inputText(assignment), { mode: 0o600 })
     try {
+      await writeFile(request.stdinPath, input ?? inputText(assignment), { mode: 0o600 })
       return await this.#supervise(starter, request, assignment, context)
     } finally {
       await rm(request.stdinPath, { force: true })
