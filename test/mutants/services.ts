@@ -75,8 +75,8 @@ export const SERVICE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/sqlite/runs/retention.ts",
-        find: "iso(session.clock.now() - query.olderThanMs)",
-        replace: "iso(session.clock.now())",
+        find: "iso(context.clock.now() - query.olderThanMs)",
+        replace: "iso(context.clock.now())",
       },
     ],
     foundBy: SIM_ON_SQLITE,

@@ -1,7 +1,7 @@
 // Builds the assignment of a claim: its input, environment, command, fields and folders, with every expression resolved.
 
 import type { EngineOptions, Folders } from "../ports.ts"
-import { objectPrefixOf, ownerOf } from "./claims.ts"
+import { objectPrefixOf, runOrJobIdOf } from "./claims.ts"
 import { EnvFiles } from "./env-files.ts"
 import { buildScope, visibleOutput } from "./expression-scope.ts"
 import type { OutputReader } from "./outputs.ts"
@@ -182,7 +182,7 @@ export class AssignmentBuilder {
     const isJob = claim.kind === "job"
     const parallelIndex = isJob || node.fan === undefined ? null : lastIndex(claim.path)
     return {
-      runId: ownerOf(claim),
+      runId: runOrJobIdOf(claim),
       taskId: isJob ? claim.job.id : taskId(claim.runId, claim.row),
       row: claim.row,
       attemptId: claim.attemptId,

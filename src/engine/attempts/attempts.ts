@@ -5,7 +5,7 @@ import { type AssignmentBuilder } from "./assignment-builder.ts"
 import { sleep } from "../../sleep.ts"
 import { AttemptRunner, type AttemptListener, missingExecutor, type RunnerOptions, StopSignal } from "./attempt-runner.ts"
 import type { ChangeBuilder } from "./change-builder.ts"
-import { cancellingOf, nodeOf, ownerOf } from "./claims.ts"
+import { cancellingOf, nodeOf, runOrJobIdOf } from "./claims.ts"
 import { type OutputReader, outputProblem } from "./outputs.ts"
 import { ProgressThrottle } from "./progress-throttle.ts"
 import { isTaskFault } from "./task-failure.ts"
@@ -271,7 +271,7 @@ class AttemptReports implements AttemptListener {
 
 /** Returns the job or run that ends with the attempt, and the task whose output is its result. */
 const endedBy = ({ claim, node, workflow }: LaunchedAttempt): { id: string; task: string | null } => ({
-  id: ownerOf(claim),
+  id: runOrJobIdOf(claim),
   task: claim.kind === "job" || workflow.anyParams === true ? null : node.name,
 })
 

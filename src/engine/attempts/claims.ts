@@ -55,7 +55,7 @@ export const retriesUsed = (
 export const cancellingOf = (claim: Claim): CancelReason | null => (claim.kind === "job" ? null : claim.run.cancelling)
 
 /** Returns the id of the run or job whose folder and objects an attempt uses. */
-export const ownerOf = (claim: Claim): string => (claim.kind === "job" ? claim.job.id : claim.runId)
+export const runOrJobIdOf = (claim: Claim): string => (claim.kind === "job" ? claim.job.id : claim.runId)
 
 export const objectPrefixOf = (claim: Claim, node: Node): string =>
   claim.kind === "job"

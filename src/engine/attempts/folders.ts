@@ -3,7 +3,7 @@
 import { mkdir, rm } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { EngineOptions, Folders } from "../ports.ts"
-import { ownerOf } from "./claims.ts"
+import { runOrJobIdOf } from "./claims.ts"
 import type { UpstreamFiles } from "./upstream-files.ts"
 import type { ArtifactSource } from "../../core/model/artifacts.ts"
 import type { Output } from "../../core/model/change.ts"
@@ -46,7 +46,7 @@ export class LocalFolders implements Folders {
 
   /** Creates the folder of the run or job, with the files of the workflow's version. */
   async #ownFolder(claim: Claim): Promise<string> {
-    const folder = runFolder(this.#options.dataDir, ownerOf(claim))
+    const folder = runFolder(this.#options.dataDir, runOrJobIdOf(claim))
     const bundle = claim.kind === "job" ? undefined : this.#options.store.getLoadedVersion(claim.versionId).bundle
     await (bundle === undefined ? mkdir(folder, { recursive: true }) : this.#bundles.copyTo(folder, bundle))
     return folder

@@ -20,13 +20,13 @@ export interface OwnedTaskPaths extends TaskPaths {
   python: Python | null
 }
 
-export const taskEnvironment = (server: Environment, assignment: Assignment, places: OwnedTaskPaths): Environment => {
-  const env = withPython({ ...server, ...assignment.env }, places.python)
+export const taskEnvironment = (server: Environment, assignment: Assignment, paths: OwnedTaskPaths): Environment => {
+  const env = withPython({ ...server, ...assignment.env }, paths.python)
   const { scriptDir } = assignment.node
   if (scriptDir !== undefined) {
     env["PATH"] = [resolve(assignment.workingDir, scriptDir), ...(env["PATH"] ? [env["PATH"]] : [])].join(":")
   }
-  Object.assign(env, orkVariables(assignment, places))
-  env[OWNER_VARIABLE] = places.owner
+  Object.assign(env, orkVariables(assignment, paths))
+  env[OWNER_VARIABLE] = paths.owner
   return env
 }

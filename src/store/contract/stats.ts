@@ -1,4 +1,4 @@
-// Statistics, holders of limits, and outcomes set by hand.
+// Statistics, users of slots, and outcomes set by hand.
 
 import type { RunId } from "../../core/model/ids.ts"
 import type { RunStatus } from "../../core/model/status.ts"

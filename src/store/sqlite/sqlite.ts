@@ -59,7 +59,7 @@ import {
   listTasks,
   pastDurations,
 } from "./runs/task-reads.ts"
-import { type Access, newTx, type Session, type Tx } from "./tx.ts"
+import { type Access, newTx, type StoreContext, type Tx } from "./tx.ts"
 import { Workflows } from "./cache/workflows.ts"
 import { sizeWal } from "./connection/wal.ts"
 import { WakeDecision } from "./connection/wake-decision.ts"
@@ -94,7 +94,7 @@ const IN_MEMORY = ":memory:"
 
 export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> => {
   const parts = await openParts(options)
-  const { session, writer, perform, wakes } = parts
+  const { context, writer, perform, wakes } = parts
   const access = accessTo(parts)
   const cursors: Cursors = { work: newClaimCursor(), gate: newClaimCursor() }
   return {
@@ -110,7 +110,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
       return writer.commits
     },
     getVersion: (versionId) => access.read(({ workflows }) => workflows.get(versionId)),
-    getLoadedVersion: (versionId) => session.workflows.get(versionId),
+    getLoadedVersion: (versionId) => context.workflows.get(versionId),
     advance: (batch) =>
       writer
         .writeNow(() => perform((tx) => advance(tx, batch, cursors)))
@@ -123,7 +123,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
 
 /** Parts of a store, which live as long as it. */
 interface Parts extends Writes {
-  session: Session
+  context: StoreContext
   wakes: Wakes
   /** Makes one process the server of the file; null: in memory. */
   lock: ServerLock | null
@@ -131,16 +131,16 @@ interface Parts extends Writes {
 
 const openParts = async (options: SqliteOptions): Promise<Parts> => {
   const { path, random, schedule = setImmediate } = options
-  const session = await openSession(options)
+  const context = await openContext(options)
   const wakes = openWakes(path, random)
   const lock = path === IN_MEMORY ? null : serverLock(path)
-  return { session, wakes, lock, ...openWrites(session, { wakeOthers: wakes.wakeOthers, schedule }) }
+  return { context, wakes, lock, ...openWrites(context, { wakeOthers: wakes.wakeOthers, schedule }) }
 }
 
-const accessTo = ({ session, writer, perform }: Parts): Access => {
+const accessTo = ({ context, writer, perform }: Parts): Access => {
   const access: Access = {
     read: (work) =>
-      writer.alone === null ? whileBusy(session.db, () => work(session)) : writer.alone.then(() => access.read(work)),
+      writer.alone === null ? whileBusy(context.db, () => work(context)) : writer.alone.then(() => access.read(work)),
     write: (work) => {
       const entryOf = takeAuditEntry()
       return writer.write(() => perform(entryOf === null ? work : (tx) => withEntry(tx, work, entryOf)))
@@ -176,8 +176,8 @@ const openWakes = (path: string, random: Random): Wakes => {
 }
 
 /** Operations on the database as a whole. */
-const wholeDatabase = ({ session, writer, wakes, lock }: Parts, { path, connection }: SqliteOptions) => {
-  const { db } = session
+const wholeDatabase = ({ context, writer, wakes, lock }: Parts, { path, connection }: SqliteOptions) => {
+  const { db } = context
   return {
     schemaVersion: MIGRATIONS.length,
     migrate: () =>
@@ -187,7 +187,7 @@ const wholeDatabase = ({ session, writer, wakes, lock }: Parts, { path, connecti
       }),
     isBlank: () => whileBusy(db, () => isBlank(db)),
     dump: (use, options) => dump(path, use, options),
-    load: (source) => load(session, source),
+    load: (source) => load(context, source),
     becomeServer: () =>
       whileBusy(db, () => {
         rejectDamaged(db)
@@ -203,15 +203,15 @@ const wholeDatabase = ({ session, writer, wakes, lock }: Parts, { path, connecti
 }
 
 /** Operations in transactions of the user's code. */
-const userTransactions = ({ session, writer, perform, wakes }: Parts, { path }: SqliteOptions): TransactionStore => {
+const userTransactions = ({ context, writer, perform, wakes }: Parts, { path }: SqliteOptions): TransactionStore => {
   const { wakeHere, wakeOthers } = wakes
   const wakeAll = (): void => {
     wakeOthers()
     wakeHere()
   }
   return {
-    createJobsIn: createJobsIn({ session, path, perform, wakeAll }),
-    recordInTransaction: recordInTransaction({ session, writer, perform, committed: wakeHere }),
+    createJobsIn: createJobsIn({ context, path, perform, wakeAll }),
+    recordInTransaction: recordInTransaction({ context, writer, perform, committed: wakeHere }),
   }
 }
 
@@ -223,7 +223,7 @@ const withEntry = <T>(tx: Tx, work: (tx: Tx) => T, change: (result: unknown) => 
   return result
 }
 
-const openSession = async ({ path, clock, random, connection }: SqliteOptions): Promise<Session> => {
+const openContext = async ({ path, clock, random, connection }: SqliteOptions): Promise<StoreContext> => {
   const db = connection ?? new Database(path)
   if (connection === undefined) await whileBusy(db, () => db.configure())
   return { db, clock, random, workflows: new Workflows(db), runs: new RunInfoCache(db), inFlight: new InFlightRows() }
@@ -237,37 +237,37 @@ interface Writes {
 
 /** Opens the writer. */
 const openWrites = (
-  session: Session,
+  context: StoreContext,
   { wakeOthers, schedule }: { wakeOthers: () => void; schedule: (flush: () => void) => void },
 ): Writes => {
   let wake = new WakeDecision()
   /** The operations of the transaction. */
   let performed: Tx[] = []
-  const writer = new Writer(session.db, {
+  const writer = new Writer(context.db, {
     begun: () => {
       wake = new WakeDecision()
       performed = []
     },
     committing: () => {
-      appendEvents(session.db, performed)
+      appendEvents(context.db, performed)
       // Kept until the next transaction, they would outlive the young generation of the heap.
       performed = []
     },
     committed: () => {
       if (wake.wakesOthers) wakeOthers()
-      sizeWal(session.db, writer.commits)
+      sizeWal(context.db, writer.commits)
     },
     rolledBack: () => {
-      session.workflows.clear()
-      session.runs.clear()
-      session.inFlight.clear()
+      context.workflows.clear()
+      context.runs.clear()
+      context.inFlight.clear()
     },
     schedule,
   })
   return {
     writer,
     perform: (work) => {
-      const tx = newTx(session, new WakeDecision(wake))
+      const tx = newTx(context, new WakeDecision(wake))
       const value = work(tx)
       tx.limits.save()
       tx.queues.save()

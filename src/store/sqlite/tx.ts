@@ -13,7 +13,7 @@ import type { Workflows } from "./cache/workflows.ts"
 import { WakeDecision } from "./connection/wake-decision.ts"
 
 /** State that lives as long as the store. */
-export interface Session {
+export interface StoreContext {
   db: Database
   clock: Clock
   random: Random
@@ -24,12 +24,12 @@ export interface Session {
 
 /** Runs operations. Each write is one operation, acknowledged after its commit. */
 export interface Access {
-  read<T>(work: (session: Session) => T): Promise<T>
+  read<T>(work: (context: StoreContext) => T): Promise<T>
   write<T>(work: (tx: Tx) => T): Promise<T>
 }
 
 /** State that lives as long as one operation. */
-export interface Tx extends Session {
+export interface Tx extends StoreContext {
   /** Time of everything that the operation writes, in epoch milliseconds. */
   now: number
   /** `now` as text. */
@@ -44,17 +44,17 @@ export interface Tx extends Session {
 }
 
 /** `wake`: continues the decision of the operations before it in the transaction. */
-export const newTx = (session: Session, wake = new WakeDecision()): Tx => {
-  const now = session.clock.now()
+export const newTx = (context: StoreContext, wake = new WakeDecision()): Tx => {
+  const now = context.clock.now()
   const format = isoMemo()
-  const limits = new LimitUsage(session.db)
+  const limits = new LimitUsage(context.db)
   return {
-    ...session,
+    ...context,
     now,
     at: format(now),
     iso: format,
     limits,
-    queues: new QueueBudgets(session.db, limits, now),
+    queues: new QueueBudgets(context.db, limits, now),
     results: new Results(),
     events: [],
     wake,

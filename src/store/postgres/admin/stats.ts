@@ -1,4 +1,4 @@
-// Statistics and holders of limits, read from the tables and indexes of unfinished rows.
+// Statistics and users of slots, read from the tables and indexes of unfinished rows.
 
 import { lanesOfQueue } from "../../../core/routing/lanes.ts"
 import { queueOfLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
@@ -84,45 +84,48 @@ const addActivity = async (tx: SqlRunner, minutes: readonly ActivityMinute[], ke
 const USES_SLOTS = "t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL"
 
 /** Finds the rows in flight first, through their own table, so that the query does not read finished rows. */
-const HOLDERS = (condition: string): string => `
+const SLOT_USERS = (condition: string): string => `
   WITH in_flight_rows AS MATERIALIZED (SELECT t.id, t.run_seq, t.node, t.path FROM ${IN_FLIGHT_ROWS()} WHERE ${USES_SLOTS} AND ${condition})
   SELECT l.node, l.path, r.version_id, j.name AS job
   FROM (SELECT * FROM in_flight_rows ORDER BY id LIMIT :limit::int) l
   LEFT JOIN runs r ON r.seq = l.run_seq LEFT JOIN jobs j ON j.task_id = l.id ORDER BY l.id`
 
-const LIMIT_HOLDERS = statement("limit_holders", HOLDERS("t.limits @> ARRAY[(SELECT l.id FROM limits l WHERE l.key = :key)]"))
+const USERS_OF_LIMIT = statement(
+  "slot_users_of_limit",
+  SLOT_USERS("t.limits @> ARRAY[(SELECT l.id FROM limits l WHERE l.key = :key)]"),
+)
 
-/** A group holds slots of its own limit while it is open. */
+/** A group uses slots of its own limit while it is open. */
 const OPEN_GROUPS = statement(
-  "group_holders",
+  "slot_users_open_groups",
   `SELECT t.node, t.path, r.version_id, NULL AS job FROM runs r JOIN tasks t ON t.run_seq = r.seq AND t.node = :node::int
    WHERE r.id = :runId::uuid AND t.kind = 'group' AND t.started_at IS NOT NULL AND t.finished_at IS NULL ORDER BY t.id LIMIT :limit::int`,
 )
 
-const QUEUE_HOLDERS = statement(
-  "queue_holders",
-  HOLDERS("(t.lane = ANY (:lanes::text[]) OR t.lane ^@ ANY (:prefixes::text[]))"),
+const USERS_OF_QUEUE = statement(
+  "slot_users_of_queue",
+  SLOT_USERS("(t.lane = ANY (:lanes::text[]) OR t.lane ^@ ANY (:prefixes::text[]))"),
 )
 
-interface Holder {
+interface SlotUser {
   node: number
   path: string
   version_id: number | null
   job: string | null
 }
 
-const slotUsers = async (connection: SqlRunner, key: string, limit: number): Promise<Holder[]> => {
+const slotUsers = async (connection: SqlRunner, key: string, limit: number): Promise<SlotUser[]> => {
   const task = taskOfLimit(key)
   const queue = queueOfLimit(key)
   const tasks =
     queue === null
-      ? await connection.run<Holder>(LIMIT_HOLDERS, { key, limit })
-      : await connection.run<Holder>(QUEUE_HOLDERS, { ...lanesOfQueue(queue), limit })
-  const groups = task === null ? [] : await connection.run<Holder>(OPEN_GROUPS, { runId: task.runId, node: task.node, limit })
+      ? await connection.run<SlotUser>(USERS_OF_LIMIT, { key, limit })
+      : await connection.run<SlotUser>(USERS_OF_QUEUE, { ...lanesOfQueue(queue), limit })
+  const groups = task === null ? [] : await connection.run<SlotUser>(OPEN_GROUPS, { runId: task.runId, node: task.node, limit })
   return [...tasks, ...groups]
 }
 
-const nameOf = (workflows: Workflows, { node, path, version_id, job }: Holder): string => {
+const nameOf = (workflows: Workflows, { node, path, version_id, job }: SlotUser): string => {
   if (version_id === null) return job ?? path
   return taskDisplayName(nodeOf(workflows, { versionId: version_id, node }).name, path)
 }

@@ -14,7 +14,7 @@ import {
   schedulesAhead,
   listSkippedTicks,
 } from "./schedules.ts"
-import type { Access, Session } from "../tx.ts"
+import type { Access, StoreContext } from "../tx.ts"
 import { allowed, allowedText } from "./allowed.ts"
 import { bundlesInUse, removeWorkflow, setWorkflowPaused } from "./workflows.ts"
 
@@ -40,10 +40,10 @@ export const catalog = ({ read, write }: Access): Catalog => ({
 
 type Columns = Omit<WorkflowRow, "compiled" | "paused"> & { paused: number }
 
-const workflowOf = (session: Session, columns: Columns): WorkflowRow => ({
+const workflowOf = (context: StoreContext, columns: Columns): WorkflowRow => ({
   ...columns,
   paused: columns.paused === 1,
-  compiled: session.workflows.get(columns.versionId),
+  compiled: context.workflows.get(columns.versionId),
 })
 
 const LIST = `${WORKFLOW_COLUMNS}
@@ -58,27 +58,27 @@ WHERE r.workflow_id = ? ORDER BY r.created_at DESC, r.id DESC LIMIT ? + 0`
 const NEXT_AT = "SELECT min(next_at) FROM schedules WHERE workflow_id = ? AND active = 1"
 
 const listWorkflows = (
-  session: Session,
+  context: StoreContext,
   query: Parameters<Catalog["listWorkflows"]>[0],
 ): Awaited<ReturnType<Catalog["listWorkflows"]>> => {
   const { after = "", search = null, tag = null, limit, runs } = query
-  return session.db.list<Columns>(LIST, after, search, tag, limit, allowedText(query)).map((columns) => ({
-    workflow: workflowOf(session, columns),
-    lastRuns: session.db.list(LAST_RUNS, columns.id, runs),
-    nextAt: session.db.get<[string | null]>(NEXT_AT, columns.id)![0],
+  return context.db.list<Columns>(LIST, after, search, tag, limit, allowedText(query)).map((columns) => ({
+    workflow: workflowOf(context, columns),
+    lastRuns: context.db.list(LAST_RUNS, columns.id, runs),
+    nextAt: context.db.get<[string | null]>(NEXT_AT, columns.id)![0],
   }))
 }
 
 const GET = `${WORKFLOW_COLUMNS} WHERE w.name = ?`
 
-const getWorkflow = (session: Session, name: string): WorkflowRow | null => {
-  const found = session.db.find<Columns>(GET, name)
-  return found === undefined ? null : workflowOf(session, found)
+const getWorkflow = (context: StoreContext, name: string): WorkflowRow | null => {
+  const found = context.db.find<Columns>(GET, name)
+  return found === undefined ? null : workflowOf(context, found)
 }
 
 const TAGS = "SELECT tags FROM workflows WHERE name = ?"
 
-const getTags = ({ db }: Session, workflow: string): string[] | null => {
+const getTags = ({ db }: StoreContext, workflow: string): string[] | null => {
   const found = db.get<[string]>(TAGS, workflow)
   return found === undefined ? null : (JSON.parse(found[0]) as string[])
 }
@@ -86,6 +86,6 @@ const getTags = ({ db }: Session, workflow: string): string[] | null => {
 const VERSIONS = `${VERSION_COLUMNS} WHERE w.name = ? AND v.version < ? ORDER BY v.version DESC LIMIT ? + 0`
 
 const listVersions = (
-  session: Session,
+  context: StoreContext,
   { name, before = Number.MAX_SAFE_INTEGER, limit }: { name: string; before?: number; limit: number },
-): VersionRow[] => session.db.list<VersionRow>(VERSIONS, name, before, limit)
+): VersionRow[] => context.db.list<VersionRow>(VERSIONS, name, before, limit)

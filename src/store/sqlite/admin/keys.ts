@@ -5,7 +5,7 @@ import { auditHash } from "../../../core/rules/access/audit-chain.ts"
 import { changePattern, trimEntry } from "../../shared/audit.ts"
 import { type KeyColumns, keyOf, keyTexts } from "../../shared/key-rows.ts"
 import { iso } from "../../../core/model/ports.ts"
-import type { Access, Session, Tx } from "../tx.ts"
+import type { Access, StoreContext, Tx } from "../tx.ts"
 
 export const keyStore = ({ read, write }: Access): KeyStore => ({
   createKey: (input) => write((tx) => createKey(tx, input)),
@@ -44,8 +44,8 @@ const BY_HASH = `${COLUMNS} WHERE (hash = ?1 OR previous_hash = ?1 AND previous_
 const BY_ID = `${COLUMNS} WHERE id = ?1 AND ${VALID}`
 const LIST = `${COLUMNS} ORDER BY created_at, id`
 
-const findKey = (session: Session, sql: string, key: string): KeyRow | null => {
-  const found = session.db.find<KeyColumns>(sql, key, iso(session.clock.now()))
+const findKey = (context: StoreContext, sql: string, key: string): KeyRow | null => {
+  const found = context.db.find<KeyColumns>(sql, key, iso(context.clock.now()))
   return found === undefined ? null : keyOf(found)
 }
 
@@ -57,7 +57,7 @@ const rotateKey = (tx: Tx, { id, hash, overlapMs }: { id: string; hash: string; 
   return findKey(tx, BY_ID, id)
 }
 
-const listKeys = (session: Session): KeyRow[] => session.db.list<KeyColumns>(LIST).map(keyOf)
+const listKeys = (context: StoreContext): KeyRow[] => context.db.list<KeyColumns>(LIST).map(keyOf)
 
 const REMOVE = "DELETE FROM api_keys WHERE id = ?"
 
@@ -121,7 +121,7 @@ const CHANGES = `${FIELDS}
 WHERE (target = ?1 OR (target >= ?1 || '/' AND target < ?1 || '0')) AND action LIKE ?2 AND result = 'ok' AND seq < ?3
 ORDER BY seq DESC LIMIT ?4 + 0`
 
-const listAudit = ({ db }: Session, { before, after, limit }: Parameters<KeyStore["listAudit"]>[0]): AuditRow[] =>
+const listAudit = ({ db }: StoreContext, { before, after, limit }: Parameters<KeyStore["listAudit"]>[0]): AuditRow[] =>
   after === undefined
     ? db.list<AuditRow>(AUDIT, before ?? Number.MAX_SAFE_INTEGER, limit)
     : db.list<AuditRow>(AUDIT_AFTER, after, limit)

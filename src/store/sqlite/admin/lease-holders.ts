@@ -14,7 +14,7 @@ import type {
   OrphanedTask,
 } from "../../contract/store.ts"
 import { jobOfOrphan } from "../claim/job-claim.ts"
-import type { Session, Tx } from "../tx.ts"
+import type { StoreContext, Tx } from "../tx.ts"
 
 const REGISTER = `
 INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash, key_id, key_hash)
@@ -48,8 +48,8 @@ const KEY_IS_VALID = `(h.key_id IS NULL OR EXISTS (
 
 const TOKEN = `SELECT h.token_hash FROM holders h WHERE h.id = ?2 AND h.kind = 'worker' AND h.dead = 0 AND ${KEY_IS_VALID}`
 
-export const workerToken = (session: Session, id: HolderId): string | null =>
-  session.db.get<[string | null]>(TOKEN, iso(session.clock.now()), id)?.[0] ?? null
+export const workerToken = (context: StoreContext, id: HolderId): string | null =>
+  context.db.get<[string | null]>(TOKEN, iso(context.clock.now()), id)?.[0] ?? null
 
 const EVICT_OF_INVALID_KEYS = `UPDATE holders AS h SET dead = 1 WHERE h.kind = 'worker' AND h.dead = 0 AND NOT ${KEY_IS_VALID}`
 
@@ -75,8 +75,8 @@ FROM holders LEFT JOIN (
 
 type Columns = Omit<LeaseHolderRow, "dead" | "capabilities"> & { dead: number; capabilities: string | null }
 
-export const listHolders = (session: Session): LeaseHolderRow[] =>
-  session.db.list<Columns>(LIST).map((columns) => ({
+export const listHolders = (context: StoreContext): LeaseHolderRow[] =>
+  context.db.list<Columns>(LIST).map((columns) => ({
     ...columns,
     dead: columns.dead === 1,
     capabilities: columns.capabilities === null ? null : (JSON.parse(columns.capabilities) as WorkerCapabilities),
@@ -90,8 +90,8 @@ FROM tasks t INDEXED BY tasks_in_flight
 JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
 WHERE t.holder IS NOT NULL AND h.id = ? ORDER BY t.id`
 
-export const listInFlight = (session: Session, id: HolderId): InFlightAttempt[] =>
-  session.db.list<InFlightAttempt>(IN_FLIGHT, id)
+export const listInFlight = (context: StoreContext, id: HolderId): InFlightAttempt[] =>
+  context.db.list<InFlightAttempt>(IN_FLIGHT, id)
 
 const OF_DEAD = `
 FROM tasks t INDEXED BY tasks_in_flight JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
@@ -117,8 +117,8 @@ SELECT root.id, root.finished_at IS NOT NULL FROM (
 WHERE (r.cancelling OR root.finished_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.run_id = root.id AND h.dead = 0)
 GROUP BY root.id ORDER BY root.seq LIMIT ? + 0`
 
-export const listAbandonedRuns = (session: Session, limit: number): AbandonedRun[] =>
-  session.db.all<[RunId, number]>(ABANDONED, limit).map(([runId, closed]) => ({ runId, closed: closed === 1 }))
+export const listAbandonedRuns = (context: StoreContext, limit: number): AbandonedRun[] =>
+  context.db.all<[RunId, number]>(ABANDONED, limit).map(([runId, closed]) => ({ runId, closed: closed === 1 }))
 
 /** Marks dead holders, releases their gate claims and returns their attempts in flight, at most `limit`. */
 export const reapHolders = (

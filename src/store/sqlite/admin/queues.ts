@@ -6,7 +6,7 @@ import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.
 import { IN_QUEUE, type LaneCount, QUEUE_COLUMNS, type QueueColumns, queuesOf, settingsOf } from "../../shared/queue-rows.ts"
 import { oldestReady, type ReadyLane } from "./ready-age.ts"
 import { READY } from "../claim/ready-queue.ts"
-import type { Access, Session, Tx } from "../tx.ts"
+import type { Access, StoreContext, Tx } from "../tx.ts"
 
 export const queueStore = ({ read, write }: Access): QueueStore => ({
   getQueue: (name) => read((s) => listQueues(s).find((queue) => queue.name === name) ?? null),
@@ -33,15 +33,15 @@ WITH RECURSIVE names (name) AS (
 SELECT name FROM names WHERE name IS NOT NULL`
 
 /** Returns the queues that have jobs. */
-export const queuesOfJobs = ({ db }: Session): string[] => db.all<[string]>(QUEUES_OF_JOBS).map(([name]) => name)
+export const queuesOfJobs = ({ db }: StoreContext): string[] => db.all<[string]>(QUEUES_OF_JOBS).map(([name]) => name)
 
-export const listQueues = (session: Session): QueueRow[] => {
-  const { db, clock } = session
+export const listQueues = (context: StoreContext): QueueRow[] => {
+  const { db, clock } = context
   const ready = db.list<LaneCount & ReadyLane>(READY_BY_LANE).map((lane) => {
-    const since = oldestReady(session, lane)
+    const since = oldestReady(context, lane)
     return { ...lane, ageMs: since === null ? null : clock.now() - since }
   })
-  return queuesOf(db.list<QueueColumns>(SETTINGS), ready, db.list<LaneCount>(RUNNING_BY_LANE), queuesOfJobs(session))
+  return queuesOf(db.list<QueueColumns>(SETTINGS), ready, db.list<LaneCount>(RUNNING_BY_LANE), queuesOfJobs(context))
 }
 
 const GET = `${SETTINGS} WHERE name = ?`

@@ -2,7 +2,7 @@
 // ready. The first ready row of the oldest run represents its lane.
 
 import { ANY_PRIORITY, READY } from "../claim/ready-queue.ts"
-import type { Session } from "../tx.ts"
+import type { StoreContext } from "../tx.ts"
 
 const FIRST_ROW = `
 SELECT t.id, t.node, t.path, t.attempt, t.parent_id, r.version_id, r.started_at
@@ -22,11 +22,11 @@ export interface ReadyLane {
 }
 
 /** Returns epoch milliseconds, or null when it is unknown. */
-export const oldestReady = (session: Session, { lane, runSeq, job }: ReadyLane): number | null => {
+export const oldestReady = (context: StoreContext, { lane, runSeq, job }: ReadyLane): number | null => {
   const times: string[] = []
-  if (job !== null) times.push(session.db.get<[string]>(JOB, job)![0])
-  const row = runSeq === null ? undefined : session.db.get<Row>(FIRST_ROW, runSeq, lane)
-  if (row !== undefined) times.push(readySince(session, runSeq!, row))
+  if (job !== null) times.push(context.db.get<[string]>(JOB, job)![0])
+  const row = runSeq === null ? undefined : context.db.get<Row>(FIRST_ROW, runSeq, lane)
+  if (row !== undefined) times.push(readySince(context, runSeq!, row))
   const known = times.filter((time) => time !== "")
   return known.length === 0 ? null : Math.min(...known.map((time) => Date.parse(time)))
 }
@@ -37,16 +37,16 @@ const UPSTREAM = "SELECT finished_at FROM tasks WHERE run_seq = ? AND node = ? A
 
 /** Returns the latest of: start of the run, end of the last attempt, start of the container or end of the upstream tasks. */
 const readySince = (
-  session: Session,
+  context: StoreContext,
   runSeq: number,
   [id, node, path, attempt, parent, versionId, runStartedAt]: Row,
 ): string => {
   const times: (string | null | undefined)[] = [runStartedAt]
-  if (attempt > 0) times.push(session.db.get<[string | null]>(LAST_ATTEMPT, id, attempt)?.[0])
-  if (parent !== null) times.push(session.db.get<[string | null]>(CONTAINER, parent)?.[0])
+  if (attempt > 0) times.push(context.db.get<[string | null]>(LAST_ATTEMPT, id, attempt)?.[0])
+  if (parent !== null) times.push(context.db.get<[string | null]>(CONTAINER, parent)?.[0])
   else {
-    const { upstream } = session.workflows.get(versionId).nodes[node]!
-    for (const up of upstream) times.push(session.db.get<[string | null]>(UPSTREAM, runSeq, up, path)?.[0])
+    const { upstream } = context.workflows.get(versionId).nodes[node]!
+    for (const up of upstream) times.push(context.db.get<[string | null]>(UPSTREAM, runSeq, up, path)?.[0])
   }
   return times.reduce<string>((last, time) => (time !== null && time !== undefined && time > last ? time : last), "")
 }

@@ -18,7 +18,7 @@ import {
 import type { RunRow } from "../../contract/store.ts"
 import { createRuns } from "../runs/create.ts"
 import { readRun } from "../runs/run-reads.ts"
-import type { Session, Tx } from "../tx.ts"
+import type { StoreContext, Tx } from "../tx.ts"
 import { allowed, allowedText } from "./allowed.ts"
 
 const SPECS = "SELECT position, spec FROM schedules WHERE workflow_id = ?"
@@ -68,18 +68,18 @@ const DUE = `
 ${SCHEDULE_COLUMNS.replace("schedules s", "schedules s INDEXED BY schedules_due")}
 WHERE s.active = 1 AND s.next_at IS NOT NULL AND s.next_at <= ? ORDER BY s.next_at, s.id LIMIT ? + 0`
 
-export const listSchedules = (session: Session, query: Parameters<Catalog["listSchedules"]>[0]): ScheduleRow[] => {
+export const listSchedules = (context: StoreContext, query: Parameters<Catalog["listSchedules"]>[0]): ScheduleRow[] => {
   const { workflow = null, after = 0, limit } = query
-  return session.db.list<ScheduleColumns>(LIST, after, workflow, allowedText(query), limit).map(scheduleOf)
+  return context.db.list<ScheduleColumns>(LIST, after, workflow, allowedText(query), limit).map(scheduleOf)
 }
 
-export const dueSchedules = (session: Session, limit: number): ScheduleRow[] =>
-  session.db.list<ScheduleColumns>(DUE, iso(session.clock.now()), limit).map(scheduleOf)
+export const dueSchedules = (context: StoreContext, limit: number): ScheduleRow[] =>
+  context.db.list<ScheduleColumns>(DUE, iso(context.clock.now()), limit).map(scheduleOf)
 
 const AHEAD = `${SCHEDULE_COLUMNS} WHERE s.active = 1 AND s.next_at IS NOT NULL AND s.last_tick_at > ? ORDER BY s.id`
 
-export const schedulesAhead = (session: Session): ScheduleRow[] =>
-  session.db.list<ScheduleColumns>(AHEAD, iso(session.clock.now())).map(scheduleOf)
+export const schedulesAhead = (context: StoreContext): ScheduleRow[] =>
+  context.db.list<ScheduleColumns>(AHEAD, iso(context.clock.now())).map(scheduleOf)
 
 const MOVE = "UPDATE schedules SET next_at = ?, last_tick_at = NULL WHERE id = ? AND active = 1 AND next_at = ?"
 
@@ -90,9 +90,9 @@ export const moveSchedules = (tx: Tx, moves: Parameters<Catalog["moveSchedules"]
 const NEXT = `
 SELECT next_at FROM schedules INDEXED BY schedules_due WHERE active = 1 AND next_at IS NOT NULL ORDER BY next_at LIMIT 1`
 
-export const nextTickMs = (session: Session): number | null => {
-  const next = session.db.get<[string]>(NEXT)
-  return next === undefined ? null : Math.max(0, Date.parse(next[0]) - session.clock.now())
+export const nextTickMs = (context: StoreContext): number | null => {
+  const next = context.db.get<[string]>(NEXT)
+  return next === undefined ? null : Math.max(0, Date.parse(next[0]) - context.clock.now())
 }
 
 const FIRE = `
@@ -126,14 +126,14 @@ const fire = (tx: Tx, { scheduleId, expected, tick, nextAt, run, skipped }: Tick
 const ACTIVE_RUNS = `
 SELECT seq FROM runs INDEXED BY runs_of_schedule WHERE schedule_id = ? AND finished_at IS NULL ORDER BY seq`
 
-export const activeRunsOf = (session: Session, scheduleId: number): RunRow[] =>
-  session.db.all<[number]>(ACTIVE_RUNS, scheduleId).map(([seq]) => readRun(session, seq)!)
+export const activeRunsOf = (context: StoreContext, scheduleId: number): RunRow[] =>
+  context.db.all<[number]>(ACTIVE_RUNS, scheduleId).map(([seq]) => readRun(context, seq)!)
 
 const LAST_RUN = `
 SELECT run_id FROM ticks WHERE workflow_id = ? AND schedule = ? AND run_id IS NOT NULL ORDER BY tick_at DESC LIMIT 1`
 
 export const lastTickRun = (
-  { db }: Session,
+  { db }: StoreContext,
   { workflowId, position, spec }: Pick<ScheduleRow, "workflowId" | "position" | "spec">,
 ): RunId | null => db.get<[RunId]>(LAST_RUN, workflowId, scheduleText(position, spec))?.[0] ?? null
 
@@ -142,7 +142,7 @@ SELECT tick_at AS tick, skipped AS reason FROM ticks INDEXED BY ticks_skipped
 WHERE workflow_id = ? AND schedule = ? AND skipped IS NOT NULL ORDER BY tick_at DESC LIMIT ? + 0`
 
 export const listSkippedTicks = (
-  { db }: Session,
+  { db }: StoreContext,
   { workflowId, position, spec }: Pick<ScheduleRow, "workflowId" | "position" | "spec">,
   limit: number,
 ): SkippedTick[] => db.list<SkippedTick>(SKIPPED, workflowId, scheduleText(position, spec), limit)

@@ -1,4 +1,4 @@
-// Statistics and holders of limits, read from the indexes of unfinished rows.
+// Statistics and users of slots, read from the indexes of unfinished rows.
 
 import { lanesOfQueue } from "../../../core/routing/lanes.ts"
 import { queueOfLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
@@ -10,7 +10,7 @@ import { statsOf } from "../../shared/queue-rows.ts"
 import { overrideOutcome } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
 import { nodeOf } from "../cache/workflows.ts"
-import type { Access, Session, Tx } from "../tx.ts"
+import type { Access, StoreContext, Tx } from "../tx.ts"
 
 export const statsStore = ({ read, write }: Access): StatsStore => ({
   overrideOutcome: (input) => write((tx) => overrideOutcome(tx, input)),
@@ -34,17 +34,17 @@ WHERE r.finished_at IS NOT NULL AND r.finished_at > ? AND r.finished_at <= ? ORD
 const IN_FLIGHT =
   "FROM tasks t INDEXED BY tasks_in_flight WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL"
 
-const HOLDERS = `
+const USERS_OF_LIMIT = `
 SELECT t.run_seq, t.node, t.path, t.id ${IN_FLIGHT}
   AND EXISTS (SELECT 1 FROM json_each(t.limits) slot JOIN limits l ON l.id = slot.value WHERE l.key = ?1)
 ORDER BY t.id LIMIT ?2 + 0`
 
-const QUEUE_HOLDERS = `
+const USERS_OF_QUEUE = `
 SELECT t.run_seq, t.node, t.path, t.id ${IN_FLIGHT} AND (t.lane IN (SELECT value FROM json_each(?1))
   OR EXISTS (SELECT 1 FROM json_each(?2) AS prefix WHERE instr(t.lane, prefix.value) = 1))
 ORDER BY t.id LIMIT ?3 + 0`
 
-/** A group holds slots of its own limit while it is open. */
+/** A group uses slots of its own limit while it is open. */
 const OPEN_GROUPS = `
 SELECT t.run_seq, t.node, t.path, t.id FROM runs r CROSS JOIN tasks t ON t.run_seq = r.seq AND t.node = ?2
 WHERE r.id = ?1 AND t.kind = 'group' AND t.started_at IS NOT NULL AND t.finished_at IS NULL
@@ -52,23 +52,23 @@ ORDER BY t.id LIMIT ?3 + 0`
 
 const JOB_NAME = "SELECT name FROM jobs WHERE task_id = ?"
 
-type Holder = [runSeq: number, node: number, path: string, row: number]
+type SlotUser = [runSeq: number, node: number, path: string, row: number]
 
-const slotUsers = (session: Session, key: string, limit: number): string[] => {
-  const { db } = session
+const slotUsers = (context: StoreContext, key: string, limit: number): string[] => {
+  const { db } = context
   const task = taskOfLimit(key)
   const queue = queueOfLimit(key)
-  const tasks = queue === null ? db.all<Holder>(HOLDERS, key, limit) : queueHolders(session, queue, limit)
-  const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
+  const tasks = queue === null ? db.all<SlotUser>(USERS_OF_LIMIT, key, limit) : usersOfQueue(context, queue, limit)
+  const groups = task === null ? [] : db.all<SlotUser>(OPEN_GROUPS, task.runId, task.node, limit)
   return [...tasks, ...groups].map(([runSeq, node, path, row]) => {
     if (isJobRow(runSeq)) return db.get<[string]>(JOB_NAME, row)![0]
-    return taskDisplayName(nodeOf(session, { runSeq, node }).name, path)
+    return taskDisplayName(nodeOf(context, { runSeq, node }).name, path)
   })
 }
 
-const queueHolders = ({ db }: Session, queue: string, limit: number): Holder[] => {
+const usersOfQueue = ({ db }: StoreContext, queue: string, limit: number): SlotUser[] => {
   const { lanes, prefixes } = lanesOfQueue(queue)
-  return db.all<Holder>(QUEUE_HOLDERS, JSON.stringify(lanes), JSON.stringify(prefixes), limit)
+  return db.all<SlotUser>(USERS_OF_QUEUE, JSON.stringify(lanes), JSON.stringify(prefixes), limit)
 }
 
 const ADD_ACTIVITY = `
@@ -97,8 +97,8 @@ const RUNNING = `SELECT count(*) ${IN_FLIGHT} AND t.kind = 'task'`
 
 const BYTES = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
 
-const stats = (session: Session): Stats =>
-  statsOf(new Map(session.db.all<[RunStatus, number]>(RUNS)), listQueues(session), {
-    running: session.db.get<[number]>(RUNNING)![0],
-    databaseBytes: session.db.get<[number]>(BYTES)![0],
+const stats = (context: StoreContext): Stats =>
+  statsOf(new Map(context.db.all<[RunStatus, number]>(RUNS)), listQueues(context), {
+    running: context.db.get<[number]>(RUNNING)![0],
+    databaseBytes: context.db.get<[number]>(BYTES)![0],
   })

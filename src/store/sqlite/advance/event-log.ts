@@ -6,10 +6,10 @@ import { MAX_BATCHES } from "../../shared/bounds.ts"
 import { encodeEvents, type EventBatch, eventId, eventsAfter, parseEventId } from "../../shared/event-codec.ts"
 import type { EventLog } from "../../contract/event-log.ts"
 import type { Database } from "../connection/database.ts"
-import type { Access, Session, Tx } from "../tx.ts"
+import type { Access, StoreContext, Tx } from "../tx.ts"
 
 export const eventLog = ({ read, write }: Access): EventLog => ({
-  readEvents: (query) => read((session) => readEvents(session, query)),
+  readEvents: (query) => read((context) => readEvents(context, query)),
   trimEvents: (query) => write((tx) => trimEvents(tx, query)),
 })
 
@@ -32,17 +32,17 @@ type Columns = [batch: number, size: number, at: string, runs: string, events: s
 
 /** Reads at most MAX_BATCHES batches. The returned cursor stands after the last batch read, even if no event of it matched. */
 const readEvents = (
-  session: Session,
+  context: StoreContext,
   { after, runId, limit }: { after: string | null; runId?: RunId; limit: number },
 ): Awaited<ReturnType<EventLog["readEvents"]>> => {
   const from = after === null ? null : parseEventId(after)
   if (from === null) {
-    const newest = session.db.get<[number, number]>(NEWEST)
+    const newest = context.db.get<[number, number]>(NEWEST)
     return { events: [], cursor: newest === undefined ? eventId(0, 0) : eventId(newest[0], newest[1] - 1), gap: after !== null }
   }
-  const oldest = session.db.get<[number]>(OLDEST)?.[0] ?? 0
+  const oldest = context.db.get<[number]>(OLDEST)?.[0] ?? 0
   const gap = from.batch > 0 && from.batch < oldest
-  const batches = session.db.all<Columns>(PAGE, from.batch, MAX_BATCHES).map(([batch, size, at, runs, events]): EventBatch => ({
+  const batches = context.db.all<Columns>(PAGE, from.batch, MAX_BATCHES).map(([batch, size, at, runs, events]): EventBatch => ({
     batch,
     size,
     at,

@@ -2,7 +2,7 @@
 
 import { claimedJob, DELETED_JOB } from "../../shared/job-rows.ts"
 import type { ClaimedJob } from "../../contract/claim.ts"
-import type { Session } from "../tx.ts"
+import type { StoreContext } from "../tx.ts"
 
 const READ = `
 SELECT j.task_id, j.id, j.name, j.queue, j.payload, j.retry_policy, j.task, j.settings, j.created_at
@@ -19,10 +19,10 @@ export interface JobOfClaim {
 const DELETED: JobOfClaim = { job: DELETED_JOB, createdAt: "" }
 
 /** Reads the jobs of these rows. Returns a function that returns the job of a row. */
-export const readJobClaims = (session: Session, rows: readonly number[]): ((row: number) => JobOfClaim) => {
+export const readJobClaims = (context: StoreContext, rows: readonly number[]): ((row: number) => JobOfClaim) => {
   const jobs = new Map<number, JobOfClaim>()
   if (rows.length === 0) return () => DELETED
-  for (const columns of session.db.all<Columns>(READ, JSON.stringify(rows))) {
+  for (const columns of context.db.all<Columns>(READ, JSON.stringify(rows))) {
     const [row, id, name, queue, payload, retry_policy, task, settings, createdAt] = columns
     jobs.set(row, { job: claimedJob({ id, name, queue, payload, retry_policy, task, settings }), createdAt })
   }
@@ -30,4 +30,4 @@ export const readJobClaims = (session: Session, rows: readonly number[]): ((row:
 }
 
 /** Returns the job of an orphaned attempt. */
-export const jobOfOrphan = (session: Session, row: number): ClaimedJob => readJobClaims(session, [row])(row).job
+export const jobOfOrphan = (context: StoreContext, row: number): ClaimedJob => readJobClaims(context, [row])(row).job

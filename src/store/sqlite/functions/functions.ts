@@ -7,13 +7,13 @@ import { isRunClosed, type RunStatus } from "../../../core/model/status.ts"
 import type { FunctionState, FunctionStore, NewSignal, NewStep, Signal, SignalOutcome, Step } from "../../contract/functions.ts"
 import { outputColumns, outputOf } from "../../shared/codec.ts"
 import { requestResume } from "../advance/request-resume.ts"
-import type { Access, Session, Tx } from "../tx.ts"
+import type { Access, StoreContext, Tx } from "../tx.ts"
 
 export const functionStore = ({ read, write }: Access): FunctionStore => ({
-  loadFunctions: (rows) => read((session) => new Map(rows.map((row) => [row, load(session, row)]))),
+  loadFunctions: (rows) => read((context) => new Map(rows.map((row) => [row, load(context, row)]))),
   recordSteps: (steps) => write((tx) => recordSteps(tx, steps)),
   sendSignal: (signal) => write((tx) => send(tx, signal)),
-  listSteps: (runId) => read((session) => list(session, runId)),
+  listSteps: (runId) => read((context) => list(context, runId)),
 })
 
 const STEPS = `
@@ -40,7 +40,7 @@ type StepColumns = [
   finishedAt: string | null,
 ]
 
-const stepsOf = ({ db }: Session, row: number): Step[] =>
+const stepsOf = ({ db }: StoreContext, row: number): Step[] =>
   db
     .all<StepColumns>(STEPS, row)
     .map(([name, occurrence, position, kind, state, failures, output, key, bytes, error, details, start, end]) => ({
@@ -57,12 +57,12 @@ const stepsOf = ({ db }: Session, row: number): Step[] =>
       finishedAt: end,
     }))
 
-const load = (session: Session, row: number): FunctionState => ({
-  steps: stepsOf(session, row),
-  signals: session.db
+const load = (context: StoreContext, row: number): FunctionState => ({
+  steps: stepsOf(context, row),
+  signals: context.db
     .all<[number, string, string, string]>(SIGNALS, row)
     .map(([id, name, payload, sentAt]): Signal => ({ id, name, payload: JSON.parse(payload) as Json, sentAt })),
-  resumeRequests: session.db.get<[number]>(REQUESTS, row)?.[0] ?? 0,
+  resumeRequests: context.db.get<[number]>(REQUESTS, row)?.[0] ?? 0,
 })
 
 const RECORD = `
@@ -99,7 +99,7 @@ const send = (tx: Tx, { runId, name, payload, key }: NewSignal): SignalOutcome =
   return "sent"
 }
 
-const list = (session: Session, runId: RunId): Step[] => {
-  const found = session.db.get<[number, RunStatus]>(FUNCTION, runId)
-  return found === undefined ? [] : stepsOf(session, found[0])
+const list = (context: StoreContext, runId: RunId): Step[] => {
+  const found = context.db.get<[number, RunStatus]>(FUNCTION, runId)
+  return found === undefined ? [] : stepsOf(context, found[0])
 }

@@ -5,12 +5,12 @@ import { iso } from "../../../core/model/ports.ts"
 import { UnusableTransaction } from "../../contract/errors.ts"
 import type { TransactionStore } from "../../contract/transactions.ts"
 import type { Writer } from "../connection/writer.ts"
-import type { Session, Tx } from "../tx.ts"
+import type { StoreContext, Tx } from "../tx.ts"
 import { recordSteps } from "./functions.ts"
 import { SqliteTransaction } from "./sql-transaction.ts"
 
 interface Deps {
-  session: Session
+  context: StoreContext
   writer: Pick<Writer, "writeAlone">
   /** Runs an operation inside the writer's transaction. */
   perform<T>(work: (tx: Tx) => T): T
@@ -22,7 +22,7 @@ interface Deps {
 class Rejected extends Error {}
 
 export const recordInTransaction =
-  ({ session: { db, clock }, writer, perform, committed }: Deps): TransactionStore["recordInTransaction"] =>
+  ({ context: { db, clock }, writer, perform, committed }: Deps): TransactionStore["recordInTransaction"] =>
   async (step, work) => {
     try {
       await writer.writeAlone(async () => {

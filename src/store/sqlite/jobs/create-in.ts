@@ -11,11 +11,11 @@ import { RunInfoCache } from "../cache/run-info.ts"
 import { Workflows } from "../cache/workflows.ts"
 import { Database } from "../connection/database.ts"
 import { SqliteTransaction } from "../functions/sql-transaction.ts"
-import { newTx, type Session, type Tx } from "../tx.ts"
+import { newTx, type StoreContext, type Tx } from "../tx.ts"
 import { createJobs } from "./create.ts"
 
 interface Deps {
-  session: Session
+  context: StoreContext
   path: string
   /** Runs an operation inside the writer's transaction. */
   perform<T>(work: (tx: Tx) => T): T
@@ -23,15 +23,15 @@ interface Deps {
   wakeAll(): void
 }
 
-export const createJobsIn = ({ session, path, perform, wakeAll }: Deps): TransactionStore["createJobsIn"] => {
-  const sessions = new WeakMap<DatabaseSync, Session>()
-  const sessionOf = (handle: DatabaseSync): Session => {
-    const known = sessions.get(handle)
+export const createJobsIn = ({ context, path, perform, wakeAll }: Deps): TransactionStore["createJobsIn"] => {
+  const contexts = new WeakMap<DatabaseSync, StoreContext>()
+  const contextOf = (handle: DatabaseSync): StoreContext => {
+    const known = contexts.get(handle)
     if (known !== undefined) return known
     const db = new Database(path, { handle })
-    const { clock, random } = session
+    const { clock, random } = context
     const opened = { db, clock, random, workflows: new Workflows(db), runs: new RunInfoCache(db), inFlight: new InFlightRows() }
-    sessions.set(handle, opened)
+    contexts.set(handle, opened)
     return opened
   }
   return async (transaction, jobs, onConflict) => {
@@ -41,7 +41,7 @@ export const createJobsIn = ({ session, path, perform, wakeAll }: Deps): Transac
     }
     if (!(transaction instanceof DatabaseSync)) throw new UnusableTransaction(NO_HANDLE)
     checkHandle(transaction, path)
-    const tx = newTx(sessionOf(transaction))
+    const tx = newTx(contextOf(transaction))
     const created = createJobs(tx, jobs, onConflict)
     tx.limits.save()
     tx.queues.save()

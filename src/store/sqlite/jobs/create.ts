@@ -8,7 +8,7 @@ import { emitNewJob } from "./job-status.ts"
 import { insertJobs } from "./insert.ts"
 import { readJob } from "./reads.ts"
 import { replaceJob } from "./replace.ts"
-import type { Session, Tx } from "../tx.ts"
+import type { StoreContext, Tx } from "../tx.ts"
 
 export const createJobs = (tx: Tx, given: readonly NewJob[], onConflict: OnKeyConflict): JobRow[] | JobRejection => {
   const plan = resolveKeys(given, findKeys(tx, given), onConflict)
@@ -39,13 +39,13 @@ export const createJobs = (tx: Tx, given: readonly NewJob[], onConflict: OnKeyCo
 const FIND_KEY = "SELECT id FROM jobs WHERE name = ? AND key = ?"
 
 /** Returns the id of the job that has this key, if any. */
-export const findKey = ({ db }: Session, { name, key }: Pick<NewJob, "name" | "key">): string | undefined =>
+export const findKey = ({ db }: StoreContext, { name, key }: Pick<NewJob, "name" | "key">): string | undefined =>
   key === null ? undefined : db.get<[string]>(FIND_KEY, name, keyColumn({ key }))?.[0]
 
-const findKeys = (session: Session, jobs: readonly NewJob[]): Map<string, string> => {
+const findKeys = (context: StoreContext, jobs: readonly NewJob[]): Map<string, string> => {
   const found = new Map<string, string>()
   for (const job of jobs) {
-    const id = findKey(session, job)
+    const id = findKey(context, job)
     if (id !== undefined) found.set(keyOfJob(job)!, id)
   }
   return found

@@ -6,7 +6,7 @@ import type { JobRejection, JobRow } from "../../contract/jobs.ts"
 import { jobLane } from "../../shared/job-rows.ts"
 import { becomeReady, blockDependents } from "./dependents.ts"
 import { setJobStatus } from "./job-status.ts"
-import type { Session, Tx } from "../tx.ts"
+import type { StoreContext, Tx } from "../tx.ts"
 
 const FIND = `
 SELECT j.id, j.task_id, j.status FROM json_each(?) AS wanted CROSS JOIN jobs j ON j.id = wanted.value`
@@ -14,9 +14,9 @@ SELECT j.id, j.task_id, j.status FROM json_each(?) AS wanted CROSS JOIN jobs j O
 export type FoundJobs = Map<string, { row: number; status: JobStatus }>
 
 /** Returns those of these jobs that exist. */
-export const findJobs = (session: Session, ids: readonly string[]): FoundJobs =>
+export const findJobs = (context: StoreContext, ids: readonly string[]): FoundJobs =>
   new Map(
-    session.db.all<[string, number, JobStatus]>(FIND, JSON.stringify(ids)).map(([id, row, status]) => [id, { row, status }]),
+    context.db.all<[string, number, JobStatus]>(FIND, JSON.stringify(ids)).map(([id, row, status]) => [id, { row, status }]),
   )
 
 export const statusesOf = (jobs: FoundJobs): Map<string, JobStatus> =>

@@ -18,7 +18,7 @@ import { BatchEffects } from "../advance/batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
 import { RESET_COLUMNS, SUPERSEDE_WHERE } from "../runs/reset.ts"
 import { requestStop } from "../advance/stop-requests.ts"
-import type { Access, Session, Tx } from "../tx.ts"
+import type { Access, StoreContext, Tx } from "../tx.ts"
 
 export const jobStore = ({ read, write }: Access): JobStore => ({
   createJobs: (jobs, { onConflict = "existing" } = {}) => write((tx) => createJobs(tx, jobs, onConflict)),
@@ -176,5 +176,5 @@ SELECT id FROM jobs j WHERE status IN ('COMPLETED', 'FAILED', 'BLOCKED') AND upd
   AND NOT EXISTS (SELECT 1 FROM job_edges WHERE dependency = j.task_id)
 ORDER BY task_id LIMIT ? + 0`
 
-const removableJobs = ({ db, clock }: Session, { olderThanMs, limit }: { olderThanMs: number; limit: number }): string[] =>
+const removableJobs = ({ db, clock }: StoreContext, { olderThanMs, limit }: { olderThanMs: number; limit: number }): string[] =>
   db.all<[string]>(REMOVABLE, iso(clock.now() - olderThanMs), limit).map(([id]) => id)

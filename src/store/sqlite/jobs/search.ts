@@ -8,7 +8,7 @@ import { JOB_RUN_SEQ, planSearch, searchedStatuses } from "../../shared/job-rows
 import { queuesOfJobs } from "../admin/queues.ts"
 import type { Value } from "../connection/database.ts"
 import { readJob } from "./reads.ts"
-import type { Session } from "../tx.ts"
+import type { StoreContext } from "../tx.ts"
 import { BACKLOG_JOBS } from "./backlog.ts"
 
 type Query = Parameters<JobStore["searchJobs"]>[0]
@@ -44,16 +44,16 @@ interface Pages {
 }
 
 /** A search by name checks the queue of each job that it finds by the index: jobs of one name are mostly in one queue. */
-const listsOf = (session: Session, { name, queue }: JobFilter): Pages[] => {
+const listsOf = (context: StoreContext, { name, queue }: JobFilter): Pages[] => {
   if (name === undefined) {
-    const queues = queue === undefined ? queuesOfJobs(session) : [queue]
+    const queues = queue === undefined ? queuesOfJobs(context) : [queue]
     return queues.map((each) => ({ index: "jobs_of_queue", where: "queue = ? AND", values: [each], filter: "" }))
   }
   const where = `name = ? AND ${queue === undefined ? "" : "queue = ? AND"}`
   return [{ index: "jobs_of_name", where, values: queue === undefined ? [name] : [name, queue], filter: "" }]
 }
 
-export const searchJobs = (session: Session, query: Query): JobRow[] => {
+export const searchJobs = (context: StoreContext, query: Query): JobRow[] => {
   const { filter, limit } = query
   const { priorities, createdBefore, ties } = planSearch(query)
   const upper = createdBefore ?? LATEST
@@ -63,15 +63,15 @@ export const searchJobs = (session: Session, query: Query): JobRow[] => {
     const same = `${jobs} AND created_at = ? AND created_at >= ? AND id > ? ${only} ORDER BY id LIMIT ? + 0`
     const before = `${jobs} AND created_at < ? AND created_at >= ? ${only} ORDER BY created_at DESC, id LIMIT ? + 0`
     const those: Value[] = [...values, priority]
-    const first = ties === null ? [] : session.db.all<FoundJob>(same, ...those, upper, lower, ties.id, limit)
-    return [...first, ...session.db.all<FoundJob>(before, ...those, upper, lower, limit - first.length)]
+    const first = ties === null ? [] : context.db.all<FoundJob>(same, ...those, upper, lower, ties.id, limit)
+    return [...first, ...context.db.all<FoundJob>(before, ...those, upper, lower, limit - first.length)]
   }
   const ofRows = (statement: string): FoundJob[] => {
     const { name = null, queue = null } = filter
     const [min, max] = [priorities[0] ?? 1, priorities.at(-1) ?? 0]
-    return session.db.all<FoundJob>(statement, name, queue, min, max, lower, upper, ties?.id ?? LATEST, limit)
+    return context.db.all<FoundJob>(statement, name, queue, min, max, lower, upper, ties?.id ?? LATEST, limit)
   }
-  const lists = listsOf(session, filter)
+  const lists = listsOf(context, filter)
   const read = (pages: readonly Pages[]): FoundJob[] =>
     pages.flatMap((each) => priorities.flatMap((priority) => page(each, priority)))
   const statuses = searchedStatuses(filter)
@@ -81,12 +81,12 @@ export const searchJobs = (session: Session, query: Query): JobRow[] => {
     const { listed, ready, running, completed } = statuses
     for (const status of completed ? [...listed, "COMPLETED"] : listed) found.push(...read(lists.map(withStatus(status))))
     if (running) found.push(...ofRows(RUNNING))
-    if (ready) found.push(...(hasSmallBacklog(session) ? ofRows(READY_OF_BACKLOG) : read(lists.map(onlyReady))))
+    if (ready) found.push(...(hasSmallBacklog(context) ? ofRows(READY_OF_BACKLOG) : read(lists.map(onlyReady))))
   }
   return found
     .toSorted(compare)
     .slice(0, limit)
-    .map(([row]) => readJob(session, row))
+    .map(([row]) => readJob(context, row))
 }
 
 const withStatus =
@@ -101,7 +101,7 @@ const withStatus =
 const onlyReady = (pages: Pages): Pages => ({ ...pages, filter: `AND status = 'READY' ${NOT_RUNNING}` })
 
 /** Whether reading the whole backlog costs little. In a large one, a READY job is near in the index. */
-const hasSmallBacklog = ({ db }: Session): boolean => db.get<[number]>(COUNT_BACKLOG)![0] <= MAX_BACKLOG_READ
+const hasSmallBacklog = ({ db }: StoreContext): boolean => db.get<[number]>(COUNT_BACKLOG)![0] <= MAX_BACKLOG_READ
 
 /** Text that sorts after every instant and every id. */
 const LATEST = "~"

@@ -9,7 +9,7 @@ import { JOB_RUN_SEQ } from "../../shared/job-rows.ts"
 import { QUEUES_OF_JOBS } from "../admin/queues.ts"
 import { startPendingRuns } from "../advance/close-runs.ts"
 import { BACKLOG_JOBS } from "../jobs/backlog.ts"
-import type { Session, Tx } from "../tx.ts"
+import type { StoreContext, Tx } from "../tx.ts"
 
 const OLD_OR_BEYOND_KEEP = `
 SELECT id FROM (
@@ -20,12 +20,15 @@ WHERE finished_at < ?1 OR position > ?2 ORDER BY finished_at, id LIMIT ?3 + 0`
 const OLDER = `
 SELECT id FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at < ? ORDER BY finished_at, id LIMIT ? + 0`
 
-export const removableRuns = (session: Session, query: { olderThanMs?: number; keep?: number; limit: number }): RunId[] => {
-  const before = query.olderThanMs === undefined ? "" : iso(session.clock.now() - query.olderThanMs)
+export const removableRuns = (
+  context: StoreContext,
+  query: { olderThanMs?: number; keep?: number; limit: number },
+): RunId[] => {
+  const before = query.olderThanMs === undefined ? "" : iso(context.clock.now() - query.olderThanMs)
   const found =
     query.keep === undefined
-      ? session.db.all<[RunId]>(OLDER, before, query.limit)
-      : session.db.all<[RunId]>(OLD_OR_BEYOND_KEEP, before, query.keep, query.limit)
+      ? context.db.all<[RunId]>(OLDER, before, query.limit)
+      : context.db.all<[RunId]>(OLD_OR_BEYOND_KEEP, before, query.keep, query.limit)
   return found.map(([id]) => id)
 }
 
@@ -62,7 +65,7 @@ ON CONFLICT DO NOTHING`
 
 const IS_USED = "SELECT 1 FROM used_messages WHERE key = ?"
 
-export const isMessageUsed = (session: Session, key: string): boolean => session.db.get(IS_USED, key) !== undefined
+export const isMessageUsed = (context: StoreContext, key: string): boolean => context.db.get(IS_USED, key) !== undefined
 
 /**
  * Deletes up to `maxRows` task rows. A run that waits for the success of the deleted one may start. Returns whether the run is deleted;

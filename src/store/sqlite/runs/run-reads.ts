@@ -5,7 +5,7 @@ import { isRunClosed } from "../../../core/model/status.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { kindsOf, RUN_COLUMNS, type RunColumns, runOf, type RunQuery, upperBound } from "../../shared/run-rows.ts"
 import { allowed, allowedText } from "../admin/allowed.ts"
-import type { Session } from "../tx.ts"
+import type { StoreContext } from "../tx.ts"
 
 const COLUMNS = `
 SELECT ${RUN_COLUMNS} FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN versions v ON v.id = r.version_id`
@@ -13,23 +13,24 @@ SELECT ${RUN_COLUMNS} FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN 
 const BY_SEQ = `${COLUMNS} WHERE r.seq = ?`
 const BY_ID = `${COLUMNS} WHERE r.id = ?`
 
-export const readRun = (session: Session, seq: number): RunRow | null =>
-  withCounts(session, session.db.find<RunColumns>(BY_SEQ, seq))
+export const readRun = (context: StoreContext, seq: number): RunRow | null =>
+  withCounts(context, context.db.find<RunColumns>(BY_SEQ, seq))
 
 /** Reads a run that this transaction has created: none of its tasks is in flight. */
-export const readNewRun = ({ db }: Session, seq: number): RunRow => runOf(db.find<RunColumns>(BY_SEQ, seq)!, NONE_IN_FLIGHT)
+export const readNewRun = ({ db }: StoreContext, seq: number): RunRow =>
+  runOf(db.find<RunColumns>(BY_SEQ, seq)!, NONE_IN_FLIGHT)
 
 const NONE_IN_FLIGHT = { dispatched: 0, running: 0 }
 
-export const getRun = (session: Session, id: RunId): RunRow | null =>
-  withCounts(session, session.db.find<RunColumns>(BY_ID, id))
+export const getRun = (context: StoreContext, id: RunId): RunRow | null =>
+  withCounts(context, context.db.find<RunColumns>(BY_ID, id))
 
 const ID_OF_NUMBER = `
 SELECT r.id FROM workflows w JOIN runs r INDEXED BY runs_number ON r.workflow_id = w.id
 WHERE w.name = ? AND r.number = ? AND r.number > 0`
 
-export const findRunId = (session: Session, { workflow, number }: { workflow: string; number: number }): RunId | null =>
-  session.db.get<[RunId]>(ID_OF_NUMBER, workflow, number)?.[0] ?? null
+export const findRunId = (context: StoreContext, { workflow, number }: { workflow: string; number: number }): RunId | null =>
+  context.db.get<[RunId]>(ID_OF_NUMBER, workflow, number)?.[0] ?? null
 
 const OLDER = "(created_at, id) < (?1, ?2) AND created_at >= ?3"
 const PAGE = "ORDER BY created_at DESC, id DESC LIMIT ?4 + 0"
@@ -63,28 +64,28 @@ type ListedRun = [seq: number, createdAt: string, id: RunId]
  * Lists runs, newest first. A filter by workflows, status or trigger reads a page of every matching workflow and kind by an index and
  * merges them, so that its cost does not depend on the number of other runs.
  */
-export const listRuns = (session: Session, query: RunQuery): RunRow[] => {
+export const listRuns = (context: StoreContext, query: RunQuery): RunRow[] => {
   const { createdAt, id } = upperBound(query, { createdAt: LATEST, id: LATEST }, "")
   const page = [createdAt, id, query.createdAfter ?? "", query.limit] as const
   const kinds = query.status === undefined && query.trigger === undefined ? null : kindsOf(query)
   const list = (workflow: number | null): ListedRun[] => {
     if (query.logicalDate !== undefined)
-      return session.db.all<ListedRun>(LIST_OF_LOGICAL_DATE, ...page, workflow, query.logicalDate)
+      return context.db.all<ListedRun>(LIST_OF_LOGICAL_DATE, ...page, workflow, query.logicalDate)
     if (kinds === null)
       return workflow === null
-        ? session.db.all<ListedRun>(LIST, ...page)
-        : session.db.all<ListedRun>(LIST_OF_WORKFLOW, ...page, workflow)
+        ? context.db.all<ListedRun>(LIST, ...page)
+        : context.db.all<ListedRun>(LIST_OF_WORKFLOW, ...page, workflow)
     return kinds.flatMap(({ trigger, status }) =>
       workflow === null
-        ? session.db.all<ListedRun>(LIST_OF_KIND, ...page, trigger, status)
-        : session.db.all<ListedRun>(LIST_OF_WORKFLOW_AND_KIND, ...page, workflow, trigger, status),
+        ? context.db.all<ListedRun>(LIST_OF_KIND, ...page, trigger, status)
+        : context.db.all<ListedRun>(LIST_OF_WORKFLOW_AND_KIND, ...page, workflow, trigger, status),
     )
   }
-  return newest(workflowsOf(session, query).flatMap(list), query.limit).map(([seq]) => readRun(session, seq)!)
+  return newest(workflowsOf(context, query).flatMap(list), query.limit).map(([seq]) => readRun(context, seq)!)
 }
 
 /** Returns the workflows of a query; `[null]`: all. */
-const workflowsOf = ({ db }: Session, query: RunQuery): (number | null)[] => {
+const workflowsOf = ({ db }: StoreContext, query: RunQuery): (number | null)[] => {
   const { workflow = null, only } = query
   if (only !== undefined) return db.all<[number]>(ALLOWED_WORKFLOWS, workflow, allowedText(query)).map(([id]) => id)
   return workflow === null ? [null] : db.all<[number]>(WORKFLOW, workflow).map(([id]) => id)
@@ -102,12 +103,12 @@ WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running')
 const WAITING =
   "SELECT count(*) FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ? AND waiting_on IS NOT NULL AND holder IS NULL"
 
-const withCounts = (session: Session, columns: RunColumns | undefined): RunRow | null => {
+const withCounts = (context: StoreContext, columns: RunColumns | undefined): RunRow | null => {
   if (columns === undefined) return null
   const counts = { dispatched: 0, running: 0 }
   if (!isRunClosed(columns.status)) {
-    for (const [status, count] of session.db.all<[keyof typeof counts, number]>(IN_FLIGHT, columns.seq)) counts[status] = count
-    counts.running += session.db.get<[number]>(WAITING, columns.seq)![0]
+    for (const [status, count] of context.db.all<[keyof typeof counts, number]>(IN_FLIGHT, columns.seq)) counts[status] = count
+    counts.running += context.db.get<[number]>(WAITING, columns.seq)![0]
   }
   return runOf(columns, counts)
 }

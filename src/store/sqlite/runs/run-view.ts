@@ -3,7 +3,7 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import { hasPast, type InstanceRow, type RowCount, type RunViewStore } from "../../contract/run-view.ts"
 import { INSTANCE_COLUMNS, type InstanceColumns, instancesOf, PAST_COLUMNS, type PastColumns } from "../../shared/task-rows.ts"
-import type { Access, Session } from "../tx.ts"
+import type { Access, StoreContext } from "../tx.ts"
 
 export const runView = ({ read }: Access): RunViewStore => ({
   listInstances: (query) => read((s) => listInstances(s, query)),
@@ -21,16 +21,16 @@ SELECT ${PAST_COLUMNS} FROM attempts WHERE task_id IN (SELECT value FROM json_ea
 const START = { node: -1, path: "" }
 
 export const listInstances = (
-  session: Session,
+  context: StoreContext,
   { runId, after = START, limit }: Parameters<RunViewStore["listInstances"]>[0],
 ): InstanceRow[] => {
-  const rows = session.db.list<InstanceColumns>(INSTANCES, runId, after.node, after.path, limit)
+  const rows = context.db.list<InstanceColumns>(INSTANCES, runId, after.node, after.path, limit)
   const ids = rows.filter(hasPast).map(({ id }) => id)
-  return instancesOf(rows, ids.length === 0 ? [] : session.db.list<PastColumns>(PAST, JSON.stringify(ids)))
+  return instancesOf(rows, ids.length === 0 ? [] : context.db.list<PastColumns>(PAST, JSON.stringify(ids)))
 }
 
 const COUNTS = `
 SELECT node, kind, status, count(*) AS count, min(started_at) AS "startedAt", max(finished_at) AS "finishedAt"
 FROM tasks INDEXED BY tasks_key WHERE run_seq = (SELECT seq FROM runs WHERE id = ?) GROUP BY node, kind, status`
 
-export const countRows = (session: Session, runId: RunId): RowCount[] => session.db.list<RowCount>(COUNTS, runId)
+export const countRows = (context: StoreContext, runId: RunId): RowCount[] => context.db.list<RowCount>(COUNTS, runId)

@@ -12,7 +12,7 @@ import { migrate } from "./migrations.ts"
 import { RunInfoCache } from "../cache/run-info.ts"
 import { listRuns } from "../runs/run-reads.ts"
 import { dueSchedules, nextTickMs } from "../admin/schedules.ts"
-import type { Session } from "../tx.ts"
+import type { StoreContext } from "../tx.ts"
 import { Workflows } from "../cache/workflows.ts"
 
 /** Collects the plan of every executed statement. */
@@ -44,7 +44,7 @@ const setup = () => {
   onTestFinished(() => db.close())
   migrate(db)
   db.exec(`INSERT INTO workflows (name, created_at) VALUES ('test', '')`)
-  const session: Session = {
+  const context: StoreContext = {
     db,
     clock,
     random,
@@ -52,7 +52,7 @@ const setup = () => {
     runs: new RunInfoCache(db),
     inFlight: new InFlightRows(),
   }
-  return { session, plans: db.plans }
+  return { context, plans: db.plans }
 }
 
 const seeks = (plans: readonly string[]): void => {
@@ -75,10 +75,10 @@ describe("the cost of a page does not depend on the history", () => {
       for (const status of some(["failed"] as const))
         for (const trigger of some(["manual"] as const))
           for (const createdAfter of some(["2025"])) {
-            const { session, plans } = setup()
+            const { context, plans } = setup()
             const query = { workflow, status, trigger, createdAfter, before, limit: 20 }
             const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined))
-            listRuns(session, given as unknown as Parameters<Store["listRuns"]>[0])
+            listRuns(context, given as unknown as Parameters<Store["listRuns"]>[0])
             seeks(plans.filter((step) => !step.includes("workflows")))
           }
   })
@@ -88,20 +88,20 @@ describe("the cost of a page does not depend on the history", () => {
       for (const status of some([...JOB_STATUSES, JOB_STATUSES]))
         for (const priorityMin of some([3]))
           for (const after of some([{ createdAt: "2026", id: "x" }])) {
-            const { session, plans } = setup()
+            const { context, plans } = setup()
             const filter = { name, queue, status, priorityMin, createdAfter: "2025" }
             const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)) as JobFilter
-            searchJobs(session, { filter: given, limit: 20, ...(after !== undefined && { after }) })
+            searchJobs(context, { filter: given, limit: 20, ...(after !== undefined && { after }) })
             const isMerged = (step: string): boolean => /^(CORRELATED SCALAR SUBQUERY|USE TEMP B-TREE FOR ORDER BY)/.test(step)
             seeks(plans.filter((step) => !isMerged(step) && !isBounded(step)))
           }
   })
 
   it("of schedules that are due", () => {
-    const { session, plans } = setup()
-    dueSchedules(session, 9)
+    const { context, plans } = setup()
+    dueSchedules(context, 9)
     seeks(plans)
-    nextTickMs(session)
+    nextTickMs(context)
     expect(plans.at(-1)).toContain("schedules_due")
   })
 })

@@ -7,14 +7,14 @@ import { FORMER_HOLDER, HOLDER_COLUMNS, SEQUENCES } from "../../shared/tables.ts
 import type { Database } from "../connection/database.ts"
 import { whileBusy } from "../connection/writer.ts"
 import { applyMigrations, MIGRATIONS, schemaVersion } from "../schema/migrations.ts"
-import type { Session } from "../tx.ts"
+import type { StoreContext } from "../tx.ts"
 import { readTables } from "./dump.ts"
 
-export const load = async (session: Session, dump: Dump): Promise<TableDigests> => {
-  const { db } = session
+export const load = async (context: StoreContext, dump: Dump): Promise<TableDigests> => {
+  const { db } = context
   await whileBusy(db, () => db.exec("BEGIN EXCLUSIVE"))
   try {
-    const digests = await fill(session, dump)
+    const digests = await fill(context, dump)
     db.exec("COMMIT")
     return digests
   } catch (error) {
@@ -27,11 +27,11 @@ const ANY_TABLE = "SELECT name FROM sqlite_schema LIMIT 1"
 
 export const isBlank = (db: Database): boolean => schemaVersion(db) === 0 && db.get(ANY_TABLE) === undefined
 
-const fill = async (session: Session, dump: Dump): Promise<TableDigests> => {
-  const { db } = session
+const fill = async (context: StoreContext, dump: Dump): Promise<TableDigests> => {
+  const { db } = context
   if (!isBlank(db)) throw notBlank(db.where, "move its file away, or point ORK_DATABASE_URL at another one")
   applyMigrations(db, MIGRATIONS.slice(0, dump.schemaVersion))
-  const holder = insertFormerHolder(session)
+  const holder = insertFormerHolder(context)
   const source = new TableDigester()
   for await (const chunk of dump.chunks) {
     source.add(chunk)
@@ -49,7 +49,7 @@ const INSERT_HOLDER = `
 INSERT INTO holders (id, kind, name, process, lease_ms, lease_until, dead) VALUES (?, ?, ?, ?, 0, ?, 1) RETURNING seq`
 
 /** Returns the number of a dead holder, which owns the attempts in flight. */
-const insertFormerHolder = ({ db, clock, random }: Session): number => {
+const insertFormerHolder = ({ db, clock, random }: StoreContext): number => {
   const { kind, name, process } = FORMER_HOLDER
   const now = clock.now()
   const at = new Date(now).toISOString()
