@@ -43,18 +43,16 @@ export const unblockAndClaim = (
   request: ClaimRequest,
   rowsToUnblock: readonly RowToUnblock[],
 ): ClaimedRow[] => {
-  const { lanes } = request
-  const limit = Math.min(request.maxClaims, MAX_CANDIDATES)
-  const isIdle = rowsToUnblock.length === 0 || claimer === null || limit <= 0
-  const rows = isIdle ? null : inClaimOrder(tx, rowsToUnblock, limit)
-  const head = rows === null ? "needs_round_robin" : readyHead(tx, lanes)
-  if (rows === null || head === "needs_round_robin") {
+  const limit = claimer === null ? 0 : Math.min(request.maxClaims, MAX_CANDIDATES)
+  const plan = planClaims(tx, request.lanes, limit, rowsToUnblock)
+  if (claimer === null || plan === null) {
     for (const row of rowsToUnblock) unblock(tx, row)
     return []
   }
+  const { rows, head } = plan
   const claimed: ClaimedRow[] = []
   const stateOf = runStates(tx)
-  const isRequested = requestedLanes(lanes)
+  const isRequested = requestedLanes(request.lanes)
   for (const [i, row] of rows.entries()) {
     const run = stateOf(row.runSeq)
     // Hooks, whose run has closed, are left to a claim.
@@ -62,11 +60,31 @@ export const unblockAndClaim = (
     // A row that cannot be claimed counts toward the limit: a claim would have considered it too.
     const mayClaim =
       isStartable && i < limit && isRequested(row.lane) && precedesReady(row, head) && hasNoSettings(tx, row.lane)
-    const claim = mayClaim ? claimRow(tx, claimer!, row, run) : null
+    const claim = mayClaim ? claimRow(tx, claimer, row, run) : null
     if (claim === null) unblock(tx, row)
     else claimed.push(claim)
   }
   return claimed
+}
+
+interface ClaimPlan {
+  rows: ReadyRowToUnblock[]
+  /** Ready row that a claim of the same lanes takes first; null: none. */
+  head: ReadyRow | null
+}
+
+/** Returns the rows in claim order, and what is claimed before them; null when nothing is claimed here, or by round robin. */
+const planClaims = (
+  tx: Tx,
+  lanes: readonly string[],
+  limit: number,
+  rowsToUnblock: readonly RowToUnblock[],
+): ClaimPlan | null => {
+  if (limit <= 0 || rowsToUnblock.length === 0) return null
+  const rows = inClaimOrder(tx, rowsToUnblock, limit)
+  if (rows === null) return null
+  const head = readyHead(tx, lanes)
+  return head === "needs_round_robin" ? null : { rows, head }
 }
 
 /** Returns the rows in claim order; null when a claim would choose among them by round robin. */
