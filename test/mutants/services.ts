@@ -178,6 +178,30 @@ export const SERVICE_BUGS: PlantedBug[] = [
     foundBy: conformanceOf("sqlite")("expiring job"),
   },
   {
+    name: "service-claims-job-whose-expiry-no-turn-expected",
+    bug: "A job that expired since the last turn starts (Postgres).",
+    edits: [
+      {
+        file: "src/store/postgres/advance/advance.ts",
+        find: "work.some(({ id }) => expiredRows.includes(id))",
+        replace: "work.some(({ id }) => id < 0 && expiredRows.includes(id))",
+      },
+    ],
+    foundBy: conformanceOf("postgres")("expiring job"),
+  },
+  {
+    name: "service-claims-beside-unhandled-expiries",
+    bug: "A job starts although it is among more expired jobs than one turn fails (SQLite).",
+    edits: [
+      {
+        file: "src/store/sqlite/advance/advance.ts",
+        find: "const claim = fired.expiredRowsLeft ?",
+        replace: "const claim = fired.expiredRowsLeft && work.maxClaims < 0 ?",
+      },
+    ],
+    foundBy: conformanceOf("sqlite")("expiring job"),
+  },
+  {
     name: "service-job-ignores-timeout",
     bug: "A job runs longer than the timeout that it was given.",
     edits: [{ file: "src/core/rules/jobs/job-workflow.ts", find: "...(timeoutMs !== null && { timeoutMs }),", replace: "" }],

@@ -1,6 +1,6 @@
 // Bounds on the work of one transaction. The next one continues with the rest (`Advanced.more`).
 
-/** Due retries that one `advance` makes ready. */
+/** Due retries that one `advance` makes ready, and timeouts of groups and expiries of jobs that it handles. */
 export const MAX_DUE = 1000
 /** Pending rows of cancelled runs that one `advance` cancels. */
 export const MAX_CANCEL = 1000

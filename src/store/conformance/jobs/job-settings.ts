@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest"
 import { iso } from "../../../core/model/ports.ts"
 import type { JobRow, JobStore, NewJob } from "../../contract/jobs.ts"
 import type { Store } from "../../contract/store.ts"
+import { MAX_DUE } from "../../shared/bounds.ts"
 import { BEGIN, fence, type Open, setup } from "../world.ts"
 import { create, idsOf, type Jobs, newJob, status } from "./jobs.ts"
 
@@ -161,6 +162,33 @@ export const jobSettingTests = (open: Open<Store & JobStore>): void => {
         finishedAt: iso(BEGIN + 1000),
       })
       expect(await status(world, below!)).toEqual(["BLOCKED"])
+    })
+
+    it("is not claimed by the first turn after its time, which no turn expected", async () => {
+      const world = await setup(open)
+      await world.turn({ claim: 9 })
+      await world.turn({ claim: 9 })
+      const [late, other] = await create(world, { expiresMs: 1000 }, {})
+      world.clock.pass(1000)
+      const { jobs } = await world.turn({ claim: 9 })
+      expect(idsOf(jobs)).toEqual([other!.id])
+      expect(await world.store.getJob(late!.id)).toMatchObject({ status: "FAILED", error: "expired" })
+    })
+
+    it("is not claimed beside more expired jobs than one turn fails", async () => {
+      const world = await setup(open)
+      const expiring = Array.from({ length: MAX_DUE + 5 }, () => ({ expiresMs: 1000 }))
+      const jobs = await create(world, ...expiring, { priority: 1 })
+      world.clock.pass(1000)
+      const claimed: string[] = []
+      for (let more = true; more;) {
+        const turn = await world.turn({ claim: 9 })
+        claimed.push(...idsOf(turn.jobs))
+        more = turn.more
+      }
+      const [lasting, ...expired] = jobs.toReversed()
+      expect(claimed).toEqual([lasting!.id])
+      expect(new Set(await status(world, ...expired))).toEqual(new Set(["FAILED"]))
     })
 
     it("does not fail once it has started", async () => {

@@ -129,18 +129,18 @@ export class AdvanceConnection {
     return this.#transact((tx) => advanceInOneRoundTrip(tx, input, onRejected))
   }
 
-  /** Runs the turn, and repeats it with a check of each fence when one was lost. */
+  /** Runs the turn, and repeats it step by step when it met something unexpected. */
   #runTurn(input: TurnInput): Promise<CommittedTurn> {
     return this.#transact((tx) => advance(tx, input)).catch((error: unknown) => {
       if (!(error instanceof OutdatedPlan)) throw error
-      return this.#transact((tx) => advance(tx, { ...input, verifyEachFence: true }))
+      return this.#transact((tx) => advance(tx, { ...input, isRepeated: true }))
     })
   }
 
   #input(batch: Batch, missedLimits: readonly number[]): TurnInput {
     const [{ hints }, claims, wakeParams] = [this.#shared, this.#claims, this.#wakeParams]
     const coalesced = coalesceChanges(batch.changes)
-    return { batch, coalesced, missedLimits, hints, claims, wakeParams, verifyEachFence: false, creating: null }
+    return { batch, coalesced, missedLimits, hints, claims, wakeParams, isRepeated: false, creating: null }
   }
 
   #transact<T>(work: (tx: Tx) => Promise<T>): Promise<T> {

@@ -46,6 +46,7 @@ import { emitCancelled, emitChanges, emitClaims, emitClosed } from "./events.ts"
 import { findInFlight } from "./find-in-flight.ts"
 import type { Finish } from "./finish.ts"
 import { planFinishes } from "./finish-attempts.ts"
+import { OutdatedPlan } from "./finish-successes.ts"
 import { amendOverdue, cancelOverdue } from "./group-timeouts.ts"
 import { expectsPendingWork, type LoopHints, type TurnState } from "./hints.ts"
 import { areJobSuccesses } from "./finish-job-successes.ts"
@@ -69,8 +70,8 @@ export interface TurnInput {
   hints: LoopHints
   claims: Claims
   wakeParams: WakeParams
-  /** Whether an earlier try of the turn lost a fence (`OutdatedPlan`). */
-  verifyEachFence: boolean
+  /** Whether an earlier try of the turn met something unexpected (`OutdatedPlan`): this one verifies each fence, and fires timers before it claims. */
+  isRepeated: boolean
   /** Jobs that the transaction creates before the turn, which claims them. Their statements were sent. */
   creating: Promise<readonly JobRow[]> | null
 }
@@ -90,7 +91,7 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   const { batch, hints } = input
   const prepared = await prepareUpdates(tx, input)
   const { plan, overdue } = prepared
-  const inOrder = expectsPendingWork(hints, tx.clock.localNow()) || usesLimits(plan) || overdue.size > 0
+  const inOrder = input.isRepeated || expectsPendingWork(hints, tx.clock.localNow()) || usesLimits(plan) || overdue.size > 0
   const first = await (inOrder ? applyInOrder(tx, input, prepared) : applyTogether(tx, input, prepared))
   const recorded = pipelined(addFinishNotifications(tx, appliedFinishes(plan, first.applied)))
   const cancelling = first.pending.cancelling.map(({ runSeq }) => runSeq)
@@ -98,7 +99,8 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   const overdueCancelled = overdue.size === 0 ? null : await cancelOverdue(tx, overdue)
   const closed = await closeRuns(tx, [...new Set([...first.applied.finish.closableRuns, ...cancelling])])
   const ends: Ends = { cancelled, overdueCancelled, closed }
-  const { claimed, unparked } = await freeSlotsAndClaimRest(tx, input, first, ends)
+  const claiming = first.expiredRowsLeft ? { ...input, batch: withoutWork(batch) } : input
+  const { claimed, unparked } = await freeSlotsAndClaimRest(tx, claiming, first, ends)
   const pending = await readPendingWorkAgain(tx, batch, first, ends)
   await recorded
   const created = (await input.creating) ?? []
@@ -106,6 +108,8 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   await emitEvents(tx, plan, outcome)
   return finishTurn(tx, input, prepared, outcome, created.length + unparked + countReady(outcome))
 }
+
+const withoutWork = (batch: Batch): Batch => ({ ...batch, work: { ...batch.work, maxClaims: 0 } })
 
 /** Frees the slots that the turn gives back, unparks rows for them, and claims the rows that the first steps did not claim. */
 const freeSlotsAndClaimRest = async (
@@ -162,10 +166,10 @@ interface PreparedUpdates {
 /** Finds the rows of the changes, locks jobs, and replaces changes that passed timeouts overrule. */
 const prepareUpdates = async (
   tx: Tx,
-  { coalesced: { attempts, rejected }, verifyEachFence }: TurnInput,
+  { coalesced: { attempts, rejected }, isRepeated }: TurnInput,
 ): Promise<PreparedUpdates> => {
   const { updates: found, lost } = await findInFlight(tx, attempts)
-  if (!verifyEachFence && areJobSuccesses(found)) {
+  if (!isRepeated && areJobSuccesses(found)) {
     const lockingJobs = pipelined(lockRows(tx, updatedRows(found)))
     return { plan: planChanges(found), rejected: [...rejected, ...lost], overdue: new Set(), lockingJobs }
   }
@@ -195,19 +199,20 @@ interface FirstSteps {
   /** Number of rows that timers made ready. */
   timersReady: number
   expiredJobs: ExpiredJobs
+  expiredRowsLeft: boolean
 }
 
 /** Fires timers, applies the changes and claims resumed rows, one after the other; other claims follow later. */
-const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepared: PreparedUpdates): Promise<FirstSteps> => {
+const applyInOrder = async (tx: Tx, { batch, isRepeated }: TurnInput, prepared: PreparedUpdates): Promise<FirstSteps> => {
   const { plan, overdue, lockingJobs } = prepared
   await lockingJobs
   const locked = pipelined(lockRuns(tx, plan))
-  const { ready: timersReady, expiredJobs } = await fire(tx, overdue)
+  const { ready: timersReady, expiredJobs, expiredRowsLeft } = await fire(tx, overdue)
   await locked
   const finishPlan = planFinishes(
     tx.workflows,
     plan.finishes.map(({ finish }) => finish),
-    { verifyEachFence, claim: null, jobSuccesses: lockingJobs !== null },
+    { verifyEachFence: isRepeated, claim: null, jobSuccesses: lockingJobs !== null },
   )
   const applied = await applyChanges(tx, plan, { finishPlan, gateLanes: batch.gate.lanes })
   const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.maxClaims))
@@ -225,18 +230,19 @@ const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepa
     timersFired: false,
     timersReady,
     expiredJobs,
+    expiredRowsLeft,
   }
 }
 
 /** Sends the changes, the claims and the poll together. Claims that depend on the unblocked rows follow later. */
 const applyTogether = async (tx: Tx, input: TurnInput, prepared: PreparedUpdates): Promise<FirstSteps> => {
-  const { batch, hints, claims, verifyEachFence } = input
+  const { batch, hints, claims, isRepeated } = input
   const { plan, lockingJobs } = prepared
   const finishPlan = planFinishes(
     tx.workflows,
     plan.finishes.map(({ finish }) => finish),
     {
-      verifyEachFence,
+      verifyEachFence: isRepeated,
       claim: claims.byQueue ? null : claimRequest(batch.holder, batch.work),
       jobSuccesses: lockingJobs !== null,
     },
@@ -265,6 +271,7 @@ const applyTogether = async (tx: Tx, input: TurnInput, prepared: PreparedUpdates
     timersFired: false,
     timersReady: 0,
     expiredJobs: NOTHING_EXPIRED,
+    expiredRowsLeft: false,
   }
   return first.pending.dueMs !== null && first.pending.dueMs <= 0 ? fireUnexpected(tx, input, prepared, first) : first
 }
@@ -279,18 +286,20 @@ const completeClaims = async (
   return { ...claimed, work: [...applied.finish.claimedOnUnblock, ...claimed.work] }
 }
 
-/** Fires timers that the loop did not expect, and polls again. */
+/** Fires timers that the loop did not expect, and polls again. Throws OutdatedPlan when the turn has claimed a job that has expired. */
 const fireUnexpected = async (
   tx: Tx,
   { batch }: TurnInput,
   { overdue }: PreparedUpdates,
   first: FirstSteps,
 ): Promise<FirstSteps> => {
-  const { ready: timersReady, expiredJobs } = await fire(tx, overdue)
+  const { ready: timersReady, expiredJobs, expiredRows, expiredRowsLeft } = await fire(tx, overdue)
+  const { work } = first.claimed
+  if (expiredRowsLeft ? work.length > 0 : work.some(({ id }) => expiredRows.includes(id))) throw new OutdatedPlan()
   const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.maxClaims - first.claimed.gates.length))
   const pending = await readPendingWork(tx, batch)
   const claimed = { ...first.claimed, gates: [...first.claimed.gates, ...resumed] }
-  return { ...first, claimed, pending, readyRowsMayBeLeft: true, timersFired: true, timersReady, expiredJobs }
+  return { ...first, claimed, pending, readyRowsMayBeLeft: true, timersFired: true, timersReady, expiredJobs, expiredRowsLeft }
 }
 
 const fire = async (tx: Tx, overdue: Set<number>): Promise<FiredTimers> => {

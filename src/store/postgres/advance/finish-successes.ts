@@ -25,7 +25,7 @@ import type { Tx } from "../tx.ts"
 import { nodeOf, type Workflows } from "../cache/workflows.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, RESULT_COLUMNS } from "./finish.ts"
 
-/** An attempt of the batch does not hold its row any more: the transaction must not be committed. */
+/** An attempt of the batch does not hold its row any more, or a job was claimed that has expired: the transaction must not be committed. */
 export class OutdatedPlan extends Error {}
 
 /**

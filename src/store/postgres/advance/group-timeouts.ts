@@ -113,13 +113,15 @@ export interface PassedTimeouts {
   groups: number[]
   /** Jobs past their expiry. */
   jobs: number[]
+  /** Whether there may be more. */
+  full: boolean
 }
 
 /** Returns the groups whose timeout, and the jobs whose expiry has passed. */
 export const readPassedTimeouts = async (tx: Tx): Promise<PassedTimeouts> => {
-  const due: PassedTimeouts = { groups: [], jobs: [] }
-  for (const { task_id, run_seq } of await tx.run<{ task_id: number; run_seq: number | null }>(DUE))
-    due[run_seq === null || isJobRow(run_seq) ? "jobs" : "groups"].push(task_id)
+  const rows = await tx.run<{ task_id: number; run_seq: number | null }>(DUE)
+  const due: PassedTimeouts = { groups: [], jobs: [], full: rows.length === MAX_DUE }
+  for (const { task_id, run_seq } of rows) due[run_seq === null || isJobRow(run_seq) ? "jobs" : "groups"].push(task_id)
   return due
 }
 

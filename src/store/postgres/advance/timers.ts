@@ -35,6 +35,10 @@ export interface FiredTimers {
   /** Groups whose timeout has passed. */
   groups: number[]
   expiredJobs: ExpiredJobs
+  /** Rows of jobs whose expiry has passed, also of claimed ones. */
+  expiredRows: number[]
+  /** Whether more jobs may have expired: the turn claims no work, since it could be one of them. */
+  expiredRowsLeft: boolean
 }
 
 /** Makes due retries and delayed jobs ready, starts to cancel runs that timed out, and fails jobs past their expiry. */
@@ -46,8 +50,8 @@ export const fireTimers = async (tx: Tx): Promise<FiredTimers> => {
   const ready = (await retries).length + (await setLimits(tx, await withoutLimits))
   const timedOut = await runs
   if (timedOut.length > 0) await beginCancel(tx, timedOut, "timeout")
-  const { groups, jobs } = await passed
-  return { ready, groups, expiredJobs: await expireJobs(tx, jobs) }
+  const { groups, jobs, full } = await passed
+  return { ready, groups, expiredJobs: await expireJobs(tx, jobs), expiredRows: jobs, expiredRowsLeft: full }
 }
 
 const POLL = statement(

@@ -48,17 +48,25 @@ const leavesFunctions = (tx: Tx, unblocked: readonly RowToUnblock[], claimed: re
   return unblocked.some((row) => !rows.has(row.rowId) && nodeOf(tx, row).executor === FUNCTION_EXECUTOR)
 }
 
-/** Fires all due timers. Returns whether more retries are due than one transaction handles. */
-const fireTimers = (tx: Tx, effects: BatchEffects): boolean => {
-  const overdue = beginPassedTimeouts(tx)
-  effects.markOverdue(overdue.groups)
-  if (overdue.jobs.length > 0) expireJobs(tx, effects, overdue.jobs)
-  return makeDueReady(tx)
+interface FiredTimers {
+  /** Whether more timers are due than one transaction handles. */
+  more: boolean
+  /** Whether more jobs may have expired: the turn claims no work, since it could be one of them. */
+  expiredRowsLeft: boolean
+}
+
+const NOTHING_FIRED: FiredTimers = { more: false, expiredRowsLeft: false }
+
+const fireTimers = (tx: Tx, effects: BatchEffects): FiredTimers => {
+  const { groups, jobs, full } = beginPassedTimeouts(tx)
+  effects.markOverdue(groups)
+  if (jobs.length > 0) expireJobs(tx, effects, jobs)
+  return { more: makeDueReady(tx) || full, expiredRowsLeft: full }
 }
 
 export const advance = (tx: Tx, batch: Batch, cursors: Cursors): AdvanceResult => {
   const effects = new BatchEffects(tx)
-  const moreDue = isTimerDue(tx) && fireTimers(tx, effects)
+  const fired = isTimerDue(tx) ? fireTimers(tx, effects) : NOTHING_FIRED
   const rejected = applyChanges(tx, effects, batch.changes)
   appendEntries(tx, batch.changes, rejected)
   const rowsToUnblock: RowToUnblock[] = []
@@ -73,13 +81,14 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): AdvanceResult =
   effects.unpark()
 
   const claimer = claimerOf(tx, batch.holder)
-  const { work: claim, gate } = batch
+  const { work, gate } = batch
+  const claim = fired.expiredRowsLeft ? { ...work, maxClaims: 0 } : work
   // Before the claims of the gate: some of the unblocked rows go to the gate.
   const claimedOnUnblock = unblockAndClaim(tx, claimer, claim, rowsToUnblock)
   const resumed = claimResumed(tx, claimer, { lanes: gate.lanes, maxClaims: resumedShare(gate.maxClaims) })
   const gates = claimGates(tx, claimer, { lanes: gate.lanes, maxClaims: gate.maxClaims - resumed.claims.length }, cursors.gate)
-  const work = claimWork(tx, claimer, { ...claim, maxClaims: claim.maxClaims - claimedOnUnblock.length }, cursors.work)
-  const dispatched = [...claimedOnUnblock, ...work.rows]
+  const claimed = claimWork(tx, claimer, { ...claim, maxClaims: claim.maxClaims - claimedOnUnblock.length }, cursors.work)
+  const dispatched = [...claimedOnUnblock, ...claimed.rows]
   if (leavesFunctions(tx, rowsToUnblock, dispatched)) tx.wake.noteWorkLeft()
   tx.wake.noteRowsClaimed(() => hasReadyRows(tx))
   for (const { runSeq, node, path, lane, item, attempt } of dispatched)
@@ -92,7 +101,7 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): AdvanceResult =
     stopRequests: stopRequestsOf(tx, claimer),
     closed,
     events: tx.events,
-    more: moreDue || moreToCancel || moreOverdue || resumed.more || gates.more || work.more,
+    more: fired.more || moreToCancel || moreOverdue || resumed.more || gates.more || claimed.more,
     nextDueMs: soonest(soonest(nextDueMs(tx), tx.queues.waitMs), resumed.nextMs),
   }
 }

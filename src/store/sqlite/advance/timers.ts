@@ -1,7 +1,7 @@
 // Timers of a transaction: makes due retries and delayed jobs ready, starts the cancel of runs past their timeout, finds groups past
 // theirs and jobs past their expiry.
 
-import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
+import { MAX_DUE } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { beginCancel } from "./cancel-pending.ts"
 import type { Tx } from "../tx.ts"
@@ -35,16 +35,16 @@ SELECT seq, NULL AS task_id, NULL AS run_seq FROM runs WHERE timeout_at IS NOT N
 UNION ALL
 SELECT * FROM (
   SELECT NULL AS seq, d.task_id, t.run_seq FROM deadlines d CROSS JOIN tasks t ON t.id = d.task_id
-  WHERE d.at IS NOT NULL AND d.at <= ?1 ORDER BY d.at LIMIT ${MAX_CANCEL})`
+  WHERE d.at IS NOT NULL AND d.at <= ?1 ORDER BY d.at LIMIT ${MAX_DUE})`
 
-/** Starts the cancel of runs past their timeout. Returns the rows of groups past theirs, and of jobs past their expiry. */
-export const beginPassedTimeouts = (tx: Tx): { groups: number[]; jobs: number[] } => {
+/** Starts the cancel of runs past their timeout. Returns the rows of groups past theirs, and of jobs past their expiry; `full`: there may be more. */
+export const beginPassedTimeouts = (tx: Tx): { groups: number[]; jobs: number[]; full: boolean } => {
   const due = { groups: [] as number[], jobs: [] as number[] }
   for (const [run, row, runSeq] of tx.db.all<[number | null, number | null, number | null]>(OVERDUE, tx.at)) {
     if (run !== null) beginCancel(tx, run, "timeout")
     else if (row !== null && runSeq !== null) due[isJobRow(runSeq) ? "jobs" : "groups"].push(row)
   }
-  return due
+  return { ...due, full: due.groups.length + due.jobs.length === MAX_DUE }
 }
 
 const MAKE_DUE_READY = `
