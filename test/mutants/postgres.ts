@@ -343,4 +343,16 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/sdk/transactions.test.ts", "-t", "retried from it"] },
   },
+  {
+    name: "postgres-trusts-key-of-deleted-job",
+    bug: "The creation of a job fails when another transaction deletes the job that has its key.",
+    edits: [
+      {
+        file: "src/store/postgres/jobs/create.ts",
+        find: "if (repeated.every((id) => existing.has(id) || isFresh(id))) return { plan, existing }",
+        replace: "return { plan, existing }",
+      },
+    ],
+    foundBy: { tests: ["src/store/postgres/jobs/jobs.test.ts", "-t", "deleted meanwhile"] },
+  },
 ]

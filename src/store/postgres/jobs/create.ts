@@ -1,12 +1,19 @@
 // Creates jobs, all of a call or none. core/rules/jobs/job-plan.ts rejects them or plans their first state.
 
-import { type JobPlan, keyOfJob, resolveKeys, planNewJobs, rejectNewJobs } from "../../../core/rules/jobs/job-plan.ts"
+import {
+  type JobPlan,
+  type KeyPlan,
+  keyOfJob,
+  resolveKeys,
+  planNewJobs,
+  rejectNewJobs,
+} from "../../../core/rules/jobs/job-plan.ts"
 import { createdJob, jobGroupNumber, jobLane, jobLimits, keyColumn, settingsColumn, sharedJson } from "../../shared/job-rows.ts"
 import type { Tx } from "../tx.ts"
 import type { JobRejection, JobRow, NewJob, OnKeyConflict } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { arrayParam } from "../connection/array-params.ts"
-import { findJobs, insertEdges, statusesOf } from "./edges.ts"
+import { findJobs, type FoundJobs, insertEdges, statusesOf } from "./edges.ts"
 import { replaceJob } from "./replace.ts"
 import { jobEvent } from "../../shared/events.ts"
 import { readJobs } from "./reads.ts"
@@ -26,14 +33,11 @@ export const createJobs = async (
   { onConflict, checkIds }: CreateOptions,
 ): Promise<JobRow[] | JobRejection> => {
   if (given.length === 0) return []
-  const plan = resolveKeys(given, await findKeys(tx, given), onConflict)
-  if ("rejected" in plan) return plan
+  const found = await lockExisting(tx, given, { onConflict, checkIds })
+  if ("rejected" in found) return found
+  const { plan, existing } = found
   const jobs = plan.fresh
   const tableLocked = pipelined(lockTasksForWrite(tx))
-  const existing = await findJobs(tx, [
-    ...plan.results.flatMap(({ id, created }) => (created ? [] : id)),
-    ...jobs.flatMap(({ id, dependencies }) => (checkIds ? [id, ...dependencies] : dependencies)),
-  ])
   const rejection = rejectNewJobs(jobs, existing)
   if (rejection !== null) return rejection
   const limits = await ensureLimits(tx, jobs.flatMap(jobLimits))
@@ -50,9 +54,31 @@ export const createJobs = async (
   )
   for (const { id, by } of plan.replaced) await replaceJob(tx, rowOf(id), by)
   tx.events.push(...jobs.map(({ id }) => createdEvent(created.get(id)!)))
-  const found = plan.results.flatMap((result) => (result.created ? [] : rowOf(result.id)))
-  const read = new Map((await readJobs(tx, [...new Set(found)])).map((job) => [job.id, { ...job, created: false }]))
+  const repeated = plan.results.flatMap((result) => (result.created ? [] : rowOf(result.id)))
+  const read = new Map((await readJobs(tx, [...new Set(repeated)])).map((job) => [job.id, { ...job, created: false }]))
   return plan.results.map((result) => (result.created ? created : read).get(result.id)!)
+}
+
+/**
+ * Locks the jobs that have the keys of these, and their dependencies. Another transaction may delete a job between the look for its key and
+ * the lock: then it looks again.
+ */
+const lockExisting = async (
+  tx: Tx,
+  given: readonly NewJob[],
+  { onConflict, checkIds }: CreateOptions,
+): Promise<{ plan: KeyPlan<NewJob>; existing: FoundJobs } | JobRejection> => {
+  for (;;) {
+    const plan = resolveKeys(given, await findKeys(tx, given), onConflict)
+    if ("rejected" in plan) return plan
+    const repeated = plan.results.flatMap(({ id, created }) => (created ? [] : id))
+    const existing = await findJobs(tx, [
+      ...repeated,
+      ...plan.fresh.flatMap(({ id, dependencies }) => (checkIds ? [id, ...dependencies] : dependencies)),
+    ])
+    const isFresh = (id: string): boolean => plan.fresh.some((job) => job.id === id)
+    if (repeated.every((id) => existing.has(id) || isFresh(id))) return { plan, existing }
+  }
 }
 
 const createdEvent = (job: JobRow): StoreEvent => jobEvent(job, job.status, { at: job.createdAt, availableAt: job.availableAt })

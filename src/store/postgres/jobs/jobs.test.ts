@@ -77,6 +77,26 @@ const LEFTOVERS = (schema: string): string =>
 const leftovers = async (schema: string): Promise<{ stops: number; used: number }> =>
   (await ask<{ stops: number; used: number }>(database.url, LEFTOVERS(schema)))[0]!
 
+it("a job with the key of one that is deleted meanwhile is created", async () => {
+  const schema = `jobs ${++schemas}`
+  const random = seededRandom(1)
+  const { store } = await openServer(schema, random)
+  const old = newJob(random, { key: "k" })
+  await store.createJobs([old])
+  const client = new pg.Client({ connectionString: database.url, application_name: "deletes" })
+  await client.connect()
+  onTestFinished(() => client.end())
+  await client.query(`BEGIN; SET search_path = "${schema}"`)
+  await client.query(`SELECT 1 FROM tasks WHERE path = '${old.id}' FOR UPDATE`)
+  await client.query("DELETE FROM ready_queue; DELETE FROM jobs; DELETE FROM tasks")
+  const next = newJob(random, { key: "k" })
+  const creating = store.createJobs([next])
+  const BLOCKED = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+  await vi.waitFor(async () => expect(await ask(database.url, BLOCKED)).not.toEqual([]))
+  await client.query("COMMIT")
+  expect(await creating).toEqual([expect.objectContaining({ id: next.id, created: true, status: "READY" })])
+})
+
 describe("jobs with two servers", () => {
   it.each([1, 2])("finish as the rules require under concurrent operations (seed %i)", async (seed) => {
     const schema = `jobs ${++schemas}`
