@@ -26,7 +26,12 @@ export const concurrencyLimitKey = (workflowId: number, task: string, key: strin
 
 export const jobLimitKey = (queue: string, key: string): string => `${KEY}job:${queue}:${indexKey(key)}`
 
-export const sharedLimitKey = (key: string): string => `${KEY}limit:${indexKey(key)}`
+const SHARED = `${KEY}limit:`
+
+export const sharedLimitKey = (key: string): string => `${SHARED}${indexKey(key)}`
+
+/** Returns whether the limit is one of the `limits` of jobs. */
+export const isSharedLimit = (key: string): boolean => key.startsWith(SHARED)
 
 export const queueLimitKey = (queue: string): string => `${QUEUE}${queue}`
 

@@ -43,7 +43,9 @@ describe("explainTask", () => {
     expect(sentence({}, at(60_001))).toBe(
       "load is ready and waits for a free slot; it is past its deadline, 1m after the start of the run.",
     )
-    expect(sentence({ status: "success", attempt: 1 }, at(60_001))).toBe("load succeeded in attempt 1.")
+    expect(sentence({ status: "success", attempt: 1, lastAttemptState: "success" }, at(60_001))).toBe(
+      "load succeeded in attempt 1.",
+    )
   })
 
   it.each<[Partial<ExplainedTask>, Partial<ExplainContext>, string]>([
@@ -90,8 +92,20 @@ describe("explainTask", () => {
       {},
       "load was claimed by w1 and has not started yet (attempt 1); Slurm job 7 is PENDING (Priority).",
     ],
-    [{ status: "success", attempt: 2 }, {}, "load succeeded in attempt 2."],
-    [{ status: "success" }, {}, "load took its output from the cache."],
+    [{ status: "success", attempt: 2, lastAttemptState: "success" }, {}, "load succeeded in attempt 2."],
+    [{ parked: { limit: "k:limit:send", cap: 2, used: 2 } }, {}, "load waits for a slot of its limit: 2 of 2 in use."],
+    [
+      { parked: { limit: "k:job:q:tenant", cap: 1, used: 1 } },
+      {},
+      "load waits for a slot of its concurrency_key: 1 of 1 in use.",
+    ],
+    [
+      { status: "success" },
+      { workflow: workflow({ extract: {}, load: { after: ["extract"], cache: { key: "1", ttlMs: null } } }) },
+      "load took its output from the cache.",
+    ],
+    [{ status: "success" }, {}, "load was marked as successful before its first attempt."],
+    [{ status: "success", attempt: 2, lastAttemptState: "failed" }, {}, "load was marked as successful after attempt 2."],
     [{ status: "failed", attempt: 1, error: "exit code 3" }, {}, "load failed in attempt 1 of at most 1: exit code 3."],
     [{ status: "skipped", error: "if: params.x is false" }, {}, "load was skipped: if: params.x is false."],
     [{ status: "cancelled" }, {}, "load was cancelled with its run."],
@@ -119,6 +133,7 @@ describe("a task that calls a function without a worker for it", () => {
 describe("explainRun", () => {
   it.each<[Partial<ExplainedRun>, string | undefined]>([
     [{ status: "pending" }, "The run waits because 2 of at most 2 runs of etl are active (max_active_runs)."],
+    [{ status: "pending", activeRuns: 1 }, "The run waits for an earlier run of its schedule to end (overlap: queue)."],
     [{ cancelling: "cancel" }, "The run is stopping because it was cancelled; it closes when its last process has exited."],
     [{ paused: true }, "The run is paused: nothing new starts until it is resumed."],
     [{}, undefined],

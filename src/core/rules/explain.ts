@@ -12,6 +12,7 @@ import { formatDuration } from "../values/quantities.ts"
 import { type AttemptState, isTaskFinished, type RunStatus, type SkipReason, type TaskStatus } from "../model/status.ts"
 import { waitingOf, waitingText, type WaitingOn } from "../model/waiting-on.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../model/workflow.ts"
+import { isSharedLimit } from "../routing/limit-keys.ts"
 
 export interface ExplainedTask {
   node: number
@@ -97,7 +98,7 @@ export const explainRun = ({ workflow, run }: Pick<ExplainContext, "workflow" | 
     )
   }
   if (run.status === "pending") {
-    return workflow.maxActiveRuns === undefined
+    return workflow.maxActiveRuns === undefined || run.activeRuns < workflow.maxActiveRuns
       ? explain("The run waits for an earlier run of its schedule to end (overlap: queue).")
       : explain(
           `The run waits because ${run.activeRuns} of at most ${workflow.maxActiveRuns} runs of ${workflow.name} are active (max_active_runs).`,
@@ -166,7 +167,7 @@ const statusReason = (task: ExplainedTask, node: Node, context: ExplainContext):
     return `waits for its ${children} to finish, since ${task.startedAt ?? "just now"}`
   switch (task.status) {
     case "success":
-      return task.attempt === 0 ? "took its output from the cache" : `succeeded in attempt ${task.attempt}`
+      return successReason(task, node)
     case "failed":
       return `failed${task.attempt === 0 ? "" : ` in attempt ${task.attempt} of at most ${node.retry.maxAttempts}`}: ${task.error ?? "no reason was given"}`
     case "skipped":
@@ -186,6 +187,13 @@ const statusReason = (task: ExplainedTask, node: Node, context: ExplainContext):
     default:
       return task.status satisfies never
   }
+}
+
+/** An outcome that a user has set leaves the state of the last attempt as it was. */
+const successReason = ({ attempt, lastAttemptState }: ExplainedTask, { cache }: Node): string => {
+  if (lastAttemptState === "success") return `succeeded in attempt ${attempt}`
+  if (lastAttemptState === null && cache !== undefined) return "took its output from the cache"
+  return `was marked as successful ${attempt === 0 ? "before its first attempt" : `after attempt ${attempt}`}`
 }
 
 /** Returns progress that the attempt reported as a text, such as the state of its job in a cluster. */
@@ -318,5 +326,6 @@ const LIMIT_NAMES = {
 
 const limitText = ({ limit, cap, used }: { limit: string; cap: number; used: number }, users: readonly string[]): string => {
   const kind = limit.slice(0, 1) as keyof typeof LIMIT_NAMES
-  return `a slot of ${LIMIT_NAMES[kind] ?? "its limit"}: ${used} of ${cap} in use${users.length === 0 ? "" : ` by ${list(users)}`}`
+  const name = isSharedLimit(limit) ? "its limit" : (LIMIT_NAMES[kind] ?? "its limit")
+  return `a slot of ${name}: ${used} of ${cap} in use${users.length === 0 ? "" : ` by ${list(users)}`}`
 }
