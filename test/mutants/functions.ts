@@ -100,4 +100,16 @@ export const FUNCTION_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/sdk/durable/cancel.test.ts"] },
   },
+  {
+    name: "function-runs-removed-child-again",
+    bug: "A durable function whose child was removed before it saw the end of the child runs the child again.",
+    edits: [
+      {
+        file: "src/store/sqlite/jobs/create.ts",
+        find: "noteCall(tx, job.callerRow, job.callerStep)",
+        replace: "void 0",
+      },
+    ],
+    foundBy: { tests: ["src/sdk/durable/removed-child.test.ts"] },
+  },
 ]

@@ -43,6 +43,15 @@ export const approvalRequestOf = (details: Json): ApprovalRequest | null =>
 export interface Child {
   kind: "task" | "workflow"
   id: string
+  /** It was created, in the transaction that has set this. */
+  made?: boolean
+}
+
+/** The step of a durable function that creates a job or run. The store notes in its details that it did (`Child`). */
+export interface CallStep {
+  name: string
+  /** Counts the steps of this name, from 0. */
+  occurrence: number
 }
 
 /** Returns the details of a call step that has started a child; null for those of another step. */

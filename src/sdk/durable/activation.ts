@@ -7,6 +7,7 @@ import { messageOf } from "../../core/values/error-message.ts"
 import {
   type ApprovalAnswer,
   type ApprovalRequest,
+  type CallStep,
   approvalRequestOf,
   approvalSignal,
   type Child,
@@ -53,7 +54,7 @@ export interface ActivationPorts {
   writeOutput(step: { name: string; occurrence: number }, value: Json): Promise<Output>
   newChild(definition: ChildDefinition): Child
   /** Starts the child, unless it exists. */
-  startChild(child: Child, definition: ChildDefinition, input: unknown): Promise<void>
+  startChild(step: CallStep, child: Child, definition: ChildDefinition, input: unknown): Promise<void>
   /** Returns the end of a child; null: it has not ended. */
   childEnd(child: Child): Promise<ChildEnd | null>
   cancelChild(child: Child): Promise<void>
@@ -297,7 +298,7 @@ export class Activation implements StepTools {
             await validate(definition.schema, input, `the input of ${definition.name}`)
             await this.#records.record({ ...step, details: { ...child } })
           }
-          await this.#ports.startChild(child, target, input)
+          if (child.made !== true) await this.#ports.startChild(step, child, target, input)
           return { pending: { message: `waits for ${name}`, until: null, child } }
         }
         if ("error" in end) throw await this.#fail({ ...step, details: { ...child } }, end.error)

@@ -5,7 +5,7 @@ import { type AttemptResult, type Output } from "../../core/model/change.ts"
 import { storeJson } from "../../engine/attempts/outputs.ts"
 import { type AnyFunction, FUNCTION_EXECUTOR, type FunctionContext, TX_TASK_STEP } from "../../core/model/function.ts"
 import { type AttemptId, type RunId } from "../../core/model/ids.ts"
-import { approvalSignal, CANCEL_SIGNAL, type Child } from "../../core/model/function-signals.ts"
+import { approvalSignal, CANCEL_SIGNAL, type CallStep, type Child } from "../../core/model/function-signals.ts"
 import { isObject, type Json } from "../../core/values/json.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../../executors/executor.ts"
@@ -39,7 +39,7 @@ export interface ProgramExecutorOptions extends Pick<ActivationPorts, "newChild"
   clock: Clock
   random: Random
   /** Starts the child of a function, unless it exists. */
-  startChild(parent: ParentFunction, child: Child, definition: ChildDefinition, input: unknown): Promise<void>
+  startChild(parent: CallingFunction, child: Child, definition: ChildDefinition, input: unknown): Promise<void>
   /** Wakes the engine of this process, which sees requests of other processes by itself. */
   wake(): void
 }
@@ -47,10 +47,15 @@ export interface ProgramExecutorOptions extends Pick<ActivationPorts, "newChild"
 /** Repeats a call of the store until the store is available. `ofCode`: errors of a user's code within the call. */
 type RetryUntilAvailable = <Value>(call: () => Promise<Value>, ofCode?: ReadonlySet<unknown>) => Promise<Value>
 
-export interface ParentFunction {
+interface ParentFunction {
   runId: RunId
   row: number
   task: string
+}
+
+/** A function with the step that starts a child. */
+export interface CallingFunction extends ParentFunction {
+  step: CallStep
 }
 
 export class ProgramExecutor implements Executor {
@@ -222,7 +227,8 @@ export class ProgramExecutor implements Executor {
       readOutput: readStored,
       writeOutput: write,
       newChild,
-      startChild: (child, definition, input) => retryUntilAvailable(() => startChild(parent, child, definition, input)),
+      startChild: ({ name, occurrence }, child, definition, input) =>
+        retryUntilAvailable(() => startChild({ ...parent, step: { name, occurrence } }, child, definition, input)),
       childEnd: (child) => retryUntilAvailable(() => childEnd(child)),
       cancelChild: (child) => retryUntilAvailable(() => cancelChild(child)),
       answer: (request, answer) =>

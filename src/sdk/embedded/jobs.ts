@@ -10,7 +10,7 @@ import type { JobRejection, JobRow, NewJob } from "../../store/contract/jobs.ts"
 import type { JobInTransaction } from "../../store/contract/transactions.ts"
 import type { AnyTask } from "../definitions.ts"
 import { optionalMs } from "../duration.ts"
-import type { ParentFunction } from "../durable/program-executor.ts"
+import type { CallingFunction } from "../durable/program-executor.ts"
 import { asTransactionError } from "../durable/transactions.ts"
 import { CancelledError, ConflictError, noJob, noJobYet, TaskFailedError } from "../errors.ts"
 import { groupOf, jobLimitsOf } from "../job-limits.ts"
@@ -106,9 +106,9 @@ export class Jobs {
   }
 
   /** Starts a job as the child of a durable function, unless it exists. */
-  async startChild(parent: ParentFunction, id: string, definition: AnyTask, input: unknown): Promise<void> {
+  async startChild(parent: CallingFunction, id: string, definition: AnyTask, input: unknown): Promise<void> {
     const { parts, createThenClaim } = this.#context
-    const job = { ...this.newJob(definition, input, {}), id, callerRow: parent.row }
+    const job = { ...this.newJob(definition, input, {}), id, callerRow: parent.row, callerStep: parent.step }
     const created = await createThenClaim("jobs", () => parts.store.createJobs([job]))
     if ("rejected" in created && created.rejected !== "exists") {
       throw new Error(`job ${id} was not created: ${created.rejected}`)

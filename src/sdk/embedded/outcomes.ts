@@ -61,16 +61,20 @@ export const resultOf = async ({ store, outputs, graph }: ResultSource, { id, ve
   return byName
 }
 
-/** Returns the end of a child; null while it has not finished. */
-export const childEnd = async (store: ServerStore, { kind, id }: Child): Promise<ChildEnd | null> => {
+/** Returns the end of a child; null while it has not finished, or was not created. One that was removed has failed. */
+export const childEnd = async (store: ServerStore, { kind, id, made = false }: Child): Promise<ChildEnd | null> => {
+  const gone = (what: string): ChildEnd | null =>
+    made ? { error: `${what} ${id} is gone: it was removed before the function has read its result`, cancelled: false } : null
   if (kind === "task") {
     const job = await store.getJob(id)
-    if (job === null || !isJobFinished(job.status)) return null
+    if (job === null) return gone("job")
+    if (!isJobFinished(job.status)) return null
     if (job.status === "COMPLETED") return { output: job.output }
     return { error: job.error ?? UNKNOWN, cancelled: job.error === JOB_CANCELLED }
   }
   const run = await store.getRun(id as RunId)
-  if (run === null || !isRunClosed(run.status)) return null
+  if (run === null) return gone("run")
+  if (!isRunClosed(run.status)) return null
   const main = await store.getTask({ runId: run.id, name: MAIN_TASK, path: "" })
   if (run.status === "success") return { output: main?.output ?? null }
   return { error: main?.error ?? run.error ?? UNKNOWN, cancelled: run.status === "cancelled" }

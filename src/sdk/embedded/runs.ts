@@ -11,7 +11,7 @@ import { cancelRun } from "../../engine/waiting/cancel-run.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { RunRow } from "../../store/contract/store.ts"
 import type { AnyWorkflow } from "../definitions.ts"
-import type { ParentFunction } from "../durable/program-executor.ts"
+import type { CallingFunction } from "../durable/program-executor.ts"
 import { checkIsNew, checkRunOptions } from "../enqueue-options.ts"
 import { CancelledError, ConflictError, NotFoundError, TaskFailedError } from "../errors.ts"
 import type { AnyGraph } from "../graph/graph.ts"
@@ -80,7 +80,7 @@ export class Runs {
   }
 
   /** Starts a run as the child of a durable function, unless it exists. */
-  async startChild(parent: ParentFunction, id: RunId, definition: AnyWorkflow, input: unknown): Promise<void> {
+  async startChild(parent: CallingFunction, id: RunId, definition: AnyWorkflow, input: unknown): Promise<void> {
     const { workflowId, versionId } = await this.#versions.of(definition)
     await this.#create({
       id,

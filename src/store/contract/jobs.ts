@@ -2,6 +2,7 @@
 // claims, fences and retries. `jobs` stores its name, payload and retry policy, `job_edges` its dependencies.
 
 import type { Output } from "../../core/model/change.ts"
+import type { CallStep } from "../../core/model/function-signals.ts"
 import type { JobRejection } from "../../core/rules/jobs/job-plan.ts"
 import type { JobRetryPolicy, JobStatus } from "../../core/rules/jobs/jobs.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
@@ -38,8 +39,9 @@ export interface NewJob {
   expiresMs: number | null
   /** Jobs of one lane and priority take turns by group (fair scheduling). null: no group. */
   group: string | null
-  /** Row of a durable function that has called the job, and that the end of the job resumes. */
+  /** Row of a durable function that has called the job, and that the end of the job resumes; its step. */
   callerRow?: number
+  callerStep?: CallStep
   /** Name of the key or user that creates it; null or not given: nobody. */
   createdBy?: string | null
 }

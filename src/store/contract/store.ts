@@ -14,6 +14,7 @@
 //  * No work is proportional to the history: finished rows are in no index that a claim, an unblock or a timer reads.
 
 import type { Change, Fence, Output, Usage } from "../../core/model/change.ts"
+import type { CallStep } from "../../core/model/function-signals.ts"
 import type { RunCause } from "../../core/model/cause.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
@@ -229,6 +230,8 @@ export interface ParentTask {
   row: number
   runId: RunId
   task: string
+  /** The step of a durable function that calls the run. */
+  step?: CallStep
   /** Outermost run, whose lanes a private run uses; null: the run itself. */
   rootRunId: RunId | null
   /** Number of runs above it. */

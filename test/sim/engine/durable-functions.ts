@@ -14,7 +14,7 @@ import type { Assignment, Executor, LaunchContext, StopReason } from "../../../s
 import { type AnyTask, type AnyWorkflow, signal, workflow } from "../../../src/sdk/definitions.ts"
 import type { ChildDefinition } from "../../../src/sdk/durable/activation.ts"
 import type { ObjectStore } from "../../../src/objects/objects.ts"
-import { ProgramExecutor, type ParentFunction } from "../../../src/sdk/durable/program-executor.ts"
+import { ProgramExecutor, type CallingFunction } from "../../../src/sdk/durable/program-executor.ts"
 import type { StepContext, StepTools } from "../../../src/sdk/durable/step-tools.ts"
 import { childEnd } from "../../../src/sdk/embedded/outcomes.ts"
 import { taskNode } from "../../../src/sdk/embedded/function-workflow.ts"
@@ -118,7 +118,7 @@ export class DurableFunctions implements Executor {
     return { kind, id: newRunId(this.#process.clock.now(), this.#childIds.hex128()) }
   }
 
-  async #startChild(parent: ParentFunction, child: Child, definition: ChildDefinition, input: JsonObject): Promise<void> {
+  async #startChild(parent: CallingFunction, child: Child, definition: ChildDefinition, input: JsonObject): Promise<void> {
     const { engine } = this.#process
     if (definition.kind === "task") return await this.#startJob(parent, child.id, input)
     const stored = (await this.#simulation.trackResult(() => this.#process.store.getWorkflow(definition.name)))!
@@ -134,11 +134,11 @@ export class DurableFunctions implements Executor {
     await engine.createWithTurn("runs", () => this.#store.createRuns([{ ...run, ...own, parent: task }]))
   }
 
-  async #startJob({ row }: ParentFunction, id: string, payload: JsonObject): Promise<void> {
+  async #startJob({ row, step }: CallingFunction, id: string, payload: JsonObject): Promise<void> {
     const { name, queue, priority, retry, timeoutMs } = this.#child
     const { executor, function: called, paramsAsInput, startTimeoutMs } = taskNode(this.#child)
     const fields = { executor, function: called!, paramsAsInput: paramsAsInput!, timeoutMs, startTimeoutMs }
-    const own = { id, name, queue, priority, payload, retry, timeoutMs, task: fields, callerRow: row }
+    const own = { id, name, queue, priority, payload, retry, timeoutMs, task: fields, callerRow: row, callerStep: step }
     const job = { ...JOB_DEFAULTS, ...own, dependencies: [], retryPolicy: DEFAULT_JOB_RETRY }
     const created = await this.#process.engine.createWithTurn("jobs", () => this.#store.createJobs([job]))
     if ("rejected" in created && created.rejected !== "exists") throw new Error(`job ${id} was rejected: ${created.rejected}`)

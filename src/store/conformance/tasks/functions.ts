@@ -283,6 +283,28 @@ export const functionTests = (open: Open<ServerStore>): void => {
       expect(await world.store.deleteJob(job.id)).toBeNull()
     })
 
+    it("records with the creation of a child that its step has created it", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      const job: NewJob = { ...JOB, id: "01890a5d-ac96-774b-bcce-b302099a8057" }
+      const child = world.newRun(await world.deploy(workflow({ a: {} }, { name: "child" })))
+      const calls = { kind: "call", state: "waiting", output: null, finishedAt: null } as const
+      const details = [
+        { kind: "task", id: job.id },
+        { kind: "workflow", id: child.id },
+      ]
+      await world.store.recordSteps(
+        details.map((each, i) => step(claim, { ...calls, occurrence: i, position: i, details: each })),
+      )
+      const stored = async () => (await world.store.listSteps(run.id)).map((each) => each.details)
+      expect(await stored()).toEqual(details)
+      await world.store.createJobs([{ ...job, callerRow: claim.row, callerStep: { name: "charge", occurrence: 0 } }])
+      expect(await stored()).toEqual([{ ...details[0], made: true }, details[1]])
+      const parent = { row: claim.row, runId: run.id, task: "main", rootRunId: null, depth: 1, withinSameWorkflow: true }
+      await world.store.createRuns([{ ...child, parent: { ...parent, step: { name: "charge", occurrence: 1 } } }])
+      expect(await stored()).toEqual(details.map((each) => ({ ...each, made: true })))
+    })
+
     it("loses its steps and signals with its run", async () => {
       const world = await setup(open)
       const { run, claim } = await started(world)

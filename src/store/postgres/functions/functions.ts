@@ -1,5 +1,6 @@
 // Steps and signals of durable functions.
 
+import type { CallStep } from "../../../core/model/function-signals.ts"
 import type { AttemptId, RunId } from "../../../core/model/ids.ts"
 import { indexKey } from "../../../core/values/index-key.ts"
 import type { Json } from "../../../core/values/json.ts"
@@ -126,6 +127,23 @@ const record = async (tx: Tx, steps: readonly NewStep[]): Promise<AttemptId[]> =
   void tx.commit()
   const held = new Set((await recording).map(({ row }) => row))
   return steps.flatMap(({ row, attemptId }) => (held.has(row) ? [] : [attemptId]))
+}
+
+const NOTE_CALLS = statement(
+  "steps_note_calls",
+  `UPDATE steps s SET details = (s.details::jsonb || '{"made": true}')::text
+   FROM unnest(:rows::bigint[], :names::text[], :occurrences::int[]) AS c (id, name, occurrence)
+   WHERE s.task_id = c.id AND s.name = c.name AND s.occurrence = c.occurrence AND s.state = 'waiting'`,
+)
+
+/** Notes in steps that their children are created. A child that is removed later is not created again. */
+export const noteCalls = async (tx: SqlRunner, calls: readonly (CallStep & { row: number })[]): Promise<void> => {
+  if (calls.length === 0) return
+  await tx.run(NOTE_CALLS, {
+    rows: calls.map(({ row }) => row),
+    names: calls.map(({ name }) => name),
+    occurrences: calls.map(({ occurrence }) => occurrence),
+  })
 }
 
 const FUNCTION = statement(

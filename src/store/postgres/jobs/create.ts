@@ -13,6 +13,7 @@ import type { Tx } from "../tx.ts"
 import type { JobRejection, JobRow, NewJob, OnKeyConflict } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { arrayParam } from "../connection/array-params.ts"
+import { noteCalls } from "../functions/functions.ts"
 import { findJobs, type FoundJobs, insertEdges, statusesOf } from "./edges.ts"
 import { replaceJob } from "./replace.ts"
 import { jobEvent } from "../../shared/events.ts"
@@ -51,6 +52,12 @@ export const createJobs = async (
       { row: rowOf(id), dependencies: dependencies.map(rowOf) },
       ...(callerRow === undefined ? [] : [{ row: callerRow, dependencies: [rowOf(id)] }]),
     ]),
+  )
+  await noteCalls(
+    tx,
+    jobs.flatMap(({ callerRow, callerStep }) =>
+      callerRow === undefined || callerStep === undefined ? [] : { ...callerStep, row: callerRow },
+    ),
   )
   for (const { id, by } of plan.replaced) await replaceJob(tx, rowOf(id), by)
   tx.events.push(...jobs.map(({ id }) => createdEvent(created.get(id)!)))

@@ -7,6 +7,7 @@ import { runPriority } from "../../../core/rules/runs/new-rows.ts"
 import type { NewRun, RunRow, StoreEvent } from "../../contract/store.ts"
 import { startPendingRuns, lockWorkflows, planRun } from "../advance/close-runs.ts"
 import { addNotifications } from "../admin/notifications.ts"
+import { noteCalls } from "../functions/functions.ts"
 import { insertRows } from "./insert-rows.ts"
 import { readRuns } from "./run-reads.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
@@ -78,6 +79,12 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
   const repeated = runs.filter((run) => !newSeqs.has(run.id))
   const existing = new Map(repeated.length === 0 ? [] : await findExisting(tx, repeated))
   await followExisting(tx, held, newSeqs, existing)
+  await noteCalls(
+    tx,
+    runs.flatMap(({ id, parent }) =>
+      parent?.step === undefined || !newSeqs.has(id) ? [] : { ...parent.step, row: parent.row },
+    ),
+  )
   const started = await startPendingRuns(
     tx,
     held.filter(({ id }) => newSeqs.has(id)).map(({ workflowId }) => workflowId),

@@ -1,5 +1,6 @@
 // Steps and signals of durable functions.
 
+import type { CallStep } from "../../../core/model/function-signals.ts"
 import type { AttemptId, RunId } from "../../../core/model/ids.ts"
 import { indexKey } from "../../../core/values/index-key.ts"
 import type { Json } from "../../../core/values/json.ts"
@@ -81,6 +82,13 @@ export const recordSteps = (tx: Tx, steps: readonly NewStep[]): AttemptId[] =>
     const ended = [error, JSON.stringify(details), startedAt, finishedAt]
     return tx.db.run(RECORD, ...begun, ...output, ...ended, row, attemptId) === 0 ? [attemptId] : []
   })
+
+const NOTE_CALL = `
+UPDATE steps SET details = json_set(details, '$.made', json('true')) WHERE task_id = ? AND name = ? AND occurrence = ? AND state = 'waiting'`
+
+/** Notes in a step that its child is created. A child that is removed later is not created again. */
+export const noteCall = (tx: Tx, row: number, { name, occurrence }: CallStep): void =>
+  void tx.db.run(NOTE_CALL, row, name, occurrence)
 
 const FUNCTION = `
 SELECT t.id, r.status FROM runs r CROSS JOIN tasks t ON t.run_seq = r.seq AND t.node = 0 AND t.path = '' WHERE r.id = ?`

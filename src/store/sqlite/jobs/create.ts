@@ -3,6 +3,7 @@
 import { keyOfJob, resolveKeys, planNewJobs, rejectNewJobs } from "../../../core/rules/jobs/job-plan.ts"
 import { keyColumn } from "../../shared/job-rows.ts"
 import type { JobRejection, JobRow, NewJob, OnKeyConflict } from "../../contract/jobs.ts"
+import { noteCall } from "../functions/functions.ts"
 import { findJobs, insertEdges, statusesOf } from "./edges.ts"
 import { emitNewJob } from "./job-status.ts"
 import { insertJobs } from "./insert.ts"
@@ -23,6 +24,7 @@ export const createJobs = (tx: Tx, given: readonly NewJob[], onConflict: OnKeyCo
   for (const job of jobs) {
     if (job.dependencies.length > 0) insertEdges(tx, rowOf(job.id), job.dependencies.map(rowOf))
     if (job.callerRow !== undefined) insertEdges(tx, job.callerRow, [rowOf(job.id)])
+    if (job.callerRow !== undefined && job.callerStep !== undefined) noteCall(tx, job.callerRow, job.callerStep)
     const { status, availableAt } = created.get(job.id)!
     emitNewJob(tx, job, status, { availableAt })
     // The timers of other processes have to know them.

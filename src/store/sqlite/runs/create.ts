@@ -7,6 +7,7 @@ import { runPriority } from "../../../core/rules/runs/new-rows.ts"
 import type { NewRun, RunRow } from "../../contract/store.ts"
 import { startPendingRuns, startRun } from "../advance/close-runs.ts"
 import { emitRun } from "../advance/events.ts"
+import { noteCall } from "../functions/functions.ts"
 import { readNewRun, readRun } from "./run-reads.ts"
 import type { Tx } from "../tx.ts"
 
@@ -84,6 +85,7 @@ const insertRun = (tx: Tx, run: NewRun, previousRun: RunId | null): { seq: numbe
   )
   if (row !== undefined) {
     tx.db.run(SET_LAST_NUMBER, workflowId, number)
+    if (run.parent?.step !== undefined) noteCall(tx, run.parent.row, run.parent.step)
     return { seq: row[0], id, inserted: true }
   }
   const [seq, existing] =
