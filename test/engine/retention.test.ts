@@ -86,3 +86,26 @@ it("a run that waits for the success of one that retention removes starts at onc
   await pass(3 * HOUR_MS)
   expect([await store.getRun(failed), (await store.getRun(run.id))!.status]).toEqual([null, "success"])
 })
+
+it("the run of a sub-workflow stays until its parent has read its outputs", async () => {
+  const { engine, store, objects, folder, trigger, deploy, ended, pass, task } = await setup({
+    a: async (_, { sleep }) => {
+      await sleep(1000)
+      return 7
+    },
+  })
+  await deploy("name: child\ntasks: { a: { command: x } }")
+  const parent = await trigger("name: parent\ntasks: { sub: { executor: workflow, workflow: child } }")
+  await pass(500)
+  await engine.setPaused(parent, true)
+  await pass(HOUR_MS)
+  const [child] = await store.listRuns({ workflow: "child", limit: 2 })
+  expect(child!.status).toBe("success")
+  const expire = () => removeOldRuns({ store, objects, dataDir: folder }, { olderThanMs: RETENTION_MS, keep: 0 })
+  expect(await expire()).toEqual({ removed: 0, problems: new Map() })
+  await engine.setPaused(parent, false)
+  expect((await ended(parent)).status).toBe("success")
+  expect((await task(parent, "sub")).output).toEqual({ inline: { a: 7 } })
+  await pass(RETENTION_MS + 1)
+  expect(await expire()).toEqual({ removed: 2, problems: new Map() })
+})

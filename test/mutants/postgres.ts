@@ -355,4 +355,16 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/store/postgres/jobs/jobs.test.ts", "-t", "deleted meanwhile"] },
   },
+  {
+    name: "postgres-removes-awaited-run",
+    bug: "Retention removes the run of a sub-workflow before its parent has seen its end.",
+    edits: [
+      {
+        file: "src/store/postgres/runs/retention.ts",
+        find: "OR position > :keep::bigint) AND NOT ${IS_AWAITED}",
+        replace: "OR position > :keep::bigint)",
+      },
+    ],
+    foundBy: conformance("a child run"),
+  },
 ]

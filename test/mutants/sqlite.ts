@@ -232,4 +232,16 @@ export const SQLITE_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/sdk/transactions.test.ts", "-t", "retried from it"] },
   },
+  {
+    name: "sqlite-removes-awaited-run",
+    bug: "Retention removes the run of a sub-workflow before its parent has seen its end.",
+    edits: [
+      {
+        file: "src/store/sqlite/runs/retention.ts",
+        find: "(finished_at < ?1 OR position > ?2) AND NOT ${IS_AWAITED}",
+        replace: "(finished_at < ?1 OR position > ?2)",
+      },
+    ],
+    foundBy: conformance("a child run"),
+  },
 ]

@@ -156,7 +156,10 @@ export interface Store {
   pastDurations(workflow: string): Promise<Map<string, number>>
 
   // -- retention ---------------------------------------------------------------------------------------------------------------
-  /** Lists closed runs to remove, oldest first: older than `olderThanMs`, or beyond the newest `keep` of their workflow. */
+  /**
+   * Lists closed runs to remove, oldest first: older than `olderThanMs`, or beyond the newest `keep` of their workflow. A run whose end
+   * its parent has not seen stays.
+   */
   removableRuns(query: { olderThanMs?: number; keep?: number; limit: number }): Promise<RunId[]>
   /**
    * Removes at most `maxRows` tasks of a closed run; 0 only marks it. From the first call on the run cannot be retried. Returns true

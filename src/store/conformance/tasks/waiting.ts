@@ -363,6 +363,26 @@ export const waitingTests = (open: Open): void => {
       expect(woken).toMatchObject([{ row: gate.row, wait: { on: { kind: "workflow" } } }])
     })
 
+    it("is not removable until the task that waits for it has seen its end", async () => {
+      const world = await setup(open)
+      const parent = await world.start(workflow({ a: { if: "true" } }))
+      const [gate] = await world.gate()
+      const version = await world.deploy(workflow({ x: {} }, { name: "child" }))
+      const family = { row: gate!.row, runId: parent.id, task: "a", rootRunId: null, depth: 1, withinSameWorkflow: false }
+      const child = world.newRun(version, { trigger: "workflow", parent: family })
+      await world.turn({ changes: [waits(gate!, null, { kind: "workflow", workflow: "child", runId: child.id })] })
+      await world.store.createRuns([child])
+      await world.turn({ changes: (await world.claim()).map((x) => world.ended(x)) })
+      world.clock.pass(1000)
+      const removable = async () => [
+        await world.store.removableRuns({ olderThanMs: 500, limit: 9 }),
+        await world.store.removableRuns({ keep: 0, limit: 9 }),
+      ]
+      expect(await removable()).toEqual([[], []])
+      await world.turn({ changes: (await world.gate()).map((a) => world.ended(a)) })
+      expect(await removable()).toEqual([[child.id], [child.id, parent.id]])
+    })
+
     it("that finishes while its parent is claimed resumes it again", async () => {
       const world = await setup(open)
       const { gate, parent } = await family(world)

@@ -13,20 +13,25 @@ import { NOW } from "../connection/store-clock.ts"
 import { BACKLOG_JOBS } from "../jobs/backlog.ts"
 import type { Tx } from "../tx.ts"
 
+/** Condition: a task or durable function waits for the run `r` and has not seen its end. */
+const IS_AWAITED = `EXISTS (
+     SELECT 1 FROM tasks t WHERE t.id = r.parent_row AND t.finished_at IS NULL AND (strpos(t.waiting_on, r.id::text) > 0 OR EXISTS (
+       SELECT 1 FROM steps s WHERE s.task_id = t.id AND s.state = 'waiting' AND strpos(s.details, r.id::text) > 0)))`
+
 const OLD_OR_BEYOND_KEEP = statement(
   "runs_old_or_beyond_keep",
   `SELECT id FROM (
-     SELECT id, finished_at, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS position
+     SELECT id, finished_at, parent_row, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS position
      FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0
    ) r
-   WHERE finished_at < ${NOW} - :age::bigint * interval '1 millisecond' OR position > :keep::bigint
+   WHERE (finished_at < ${NOW} - :age::bigint * interval '1 millisecond' OR position > :keep::bigint) AND NOT ${IS_AWAITED}
    ORDER BY finished_at, id LIMIT :limit`,
 )
 
 const OLDER = statement(
   "runs_older",
-  `SELECT id FROM runs WHERE finished_at < ${NOW} - :age::bigint * interval '1 millisecond'
-     AND hooks_pending = 0
+  `SELECT id FROM runs r WHERE finished_at < ${NOW} - :age::bigint * interval '1 millisecond'
+     AND hooks_pending = 0 AND NOT ${IS_AWAITED}
    ORDER BY finished_at, id LIMIT :limit`,
 )
 

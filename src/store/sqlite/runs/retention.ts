@@ -11,14 +11,19 @@ import { startPendingRuns } from "../advance/close-runs.ts"
 import { BACKLOG_JOBS } from "../jobs/backlog.ts"
 import type { StoreContext, Tx } from "../tx.ts"
 
+/** Condition: a task or durable function waits for the run `r` and has not seen its end. */
+const IS_AWAITED = `EXISTS (
+  SELECT 1 FROM tasks t WHERE t.id = r.parent_row AND t.finished_at IS NULL AND (instr(t.waiting_on, r.id) > 0 OR EXISTS (
+    SELECT 1 FROM steps s WHERE s.task_id = t.id AND s.state = 'waiting' AND instr(s.details, r.id) > 0)))`
+
 const OLD_OR_BEYOND_KEEP = `
 SELECT id FROM (
-  SELECT id, finished_at, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS position
-  FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0)
-WHERE finished_at < ?1 OR position > ?2 ORDER BY finished_at, id LIMIT ?3 + 0`
+  SELECT id, finished_at, parent_row, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS position
+  FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0) r
+WHERE (finished_at < ?1 OR position > ?2) AND NOT ${IS_AWAITED} ORDER BY finished_at, id LIMIT ?3 + 0`
 
 const OLDER = `
-SELECT id FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at < ? ORDER BY finished_at, id LIMIT ? + 0`
+SELECT id FROM runs r WHERE finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at < ? AND NOT ${IS_AWAITED} ORDER BY finished_at, id LIMIT ? + 0`
 
 export const removableRuns = (
   context: StoreContext,
