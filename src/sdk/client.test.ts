@@ -183,6 +183,42 @@ it("schedules tasks with their retries, and durable functions, whose inputs are 
   expect(inputs.slice(0, 2)).toEqual([input, input])
 })
 
+it("shows the input and the result of a scheduled function as a program does, and signals it", async () => {
+  const paid = signal("paid")
+  const flow = workflow("flow", { priority: 7, retry: { attempts: 2 } }, async (input, step) => [
+    input,
+    await step.waitFor(paid),
+  ])
+  const echo = task("echo", { timeout: "5m" }, (input) => input)
+  const { api, client, program } = await openBoth([flow, echo])
+  const input = { cents: 5, "not a name": "${{ params.none }}" }
+  const definitions: Record<string, unknown> = {}
+  for (const [by, ork] of Object.entries({ client, program })) {
+    await ork.schedule(`flow-${by}`, "* * * * * *", flow, input)
+    await ork.schedule(`echo-${by}`, "* * * * * *", echo, input)
+    for (const name of ["flow", "echo"]) {
+      const { body } = await api.call("GET", `/workflows/${name}-${by}`)
+      definitions[`${name} by ${by}`] = { ...(JSON.parse(String(body["definition"])) as object), name }
+    }
+  }
+  for (const name of ["flow", "echo"]) expect(definitions[`${name} by client`]).toEqual(definitions[`${name} by program`])
+  const runsOf = async (ork: Orkable, name: string) => await Array.fromAsync(ork.list({ def: name }))
+  for (const name of ["flow-client", "flow-program", "echo-client", "echo-program"])
+    await vi.waitFor(async () => expect((await runsOf(program, name)).length).toBeGreaterThan(0), { timeout: 10_000 })
+  for (const [by, signaller] of Object.entries({ client: program, program: client })) {
+    const [waiting] = await runsOf(program, `flow-${by}`)
+    await signaller.signal(waiting!, paid, by)
+    const [echoed] = await runsOf(program, `echo-${by}`)
+    for (const ork of [client, program]) {
+      const [run, other] = [await ork.get(waiting!.id), await ork.get(echoed!.id)]
+      expect([run!.input, await run!.result({ timeout: "10s" })]).toEqual([input, [input, by]])
+      expect([other!.input, await other!.result({ timeout: "10s" })]).toEqual([input, input])
+    }
+    await client.unschedule(`flow-${by}`)
+    await client.unschedule(`echo-${by}`)
+  }
+})
+
 const numbers = graph("numbers", {}, (g) => {
   const all = g.eachGroup("all", [1, 2], (inner) => inner.define("one", { command: "echo" }))
   g.define("last", { command: "echo" }, { after: [all] })

@@ -18,7 +18,7 @@ import {
   type Run,
   type StreamItem,
 } from "../protocol/client/client.ts"
-import type { AnyTask, RetryOptions, SignalDefinition, TaskDefinition } from "./definitions.ts"
+import type { AnyFunctionDefinition, AnyTask, RetryOptions, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { checkIsDefinition, checkIsTask } from "./check-definitions.ts"
 import { checkScheduleName, checkText } from "./checks.ts"
 import { type Duration, toMs } from "./duration.ts"
@@ -45,7 +45,7 @@ import {
   RunNames,
 } from "./events.ts"
 import type { GraphResult } from "./graph/graph.ts"
-import { functionFields, workflowFields } from "./graph/call-fields.ts"
+import { workflowFields } from "./graph/call-fields.ts"
 import { literalJson } from "./graph/literal.ts"
 import { valueAt } from "./graph/refs.ts"
 import { groupOf, jobLimitsOf } from "./job-limits.ts"
@@ -144,23 +144,14 @@ export class OrkClient implements Orkable {
   }
 
   #newJob(definition: AnyTask, input: unknown, options: EnqueueOptions): NewJob {
-    const { name, functionName, queue, retry, timeoutMs, expiresMs } = definition
+    const { name, expiresMs } = definition
     const group = groupOf(definition, input)
     const limits = jobLimitsOf(definition, group)
     return {
       name,
-      queue,
-      function: functionName,
+      ...callOf(definition),
       payload: toJson(input, `the input of ${name}`),
       priority: options.priority ?? definition.priority,
-      retry: {
-        max_attempts: retry.maxAttempts,
-        backoff: retry.backoff,
-        base_delay: ms(retry.baseDelayMs),
-        max_delay: ms(retry.maxDelayMs),
-        jitter: retry.jitter,
-      },
-      ...(timeoutMs !== null && { timeout: ms(timeoutMs) }),
       ...(expiresMs !== null && { expires: ms(expiresMs) }),
       ...(options.key !== undefined && { idempotency_key: options.key }),
       ...(options.delay !== undefined && { delay: ms(toMs(options.delay, "delay")) }),
@@ -276,11 +267,16 @@ export class OrkClient implements Orkable {
     const { checkSchedule } = await import("./schedule-options.ts")
     const schedule = checkSchedule(name, cron, options)
     await this.#checkIsSchedule(name)
-    const main = definition.kind === "task" ? functionFields(definition) : workflowFields(definition.name)
+    const params = paramsOf(input, definition.name)
+    if (definition.kind !== "graph") {
+      const { kind, priority } = definition
+      const call = { ...callOf(definition), priority, durable: kind === "workflow", params }
+      return await unwrap(this.#api.putSchedule(name, { ...schedule, ...call }))
+    }
     const workflow = {
       name,
       schedule,
-      tasks: { [MAIN_TASK]: { ...main, input: literalJson(paramsOf(input, definition.name)) } },
+      tasks: { [MAIN_TASK]: { ...workflowFields(definition.name), input: literalJson(params) } },
     }
     await unwrap(this.#api.deploy({ text: JSON.stringify(workflow), format: "json" }))
   }
@@ -445,6 +441,20 @@ const eventOf = async ({ id, event: body }: Extract<StreamItem, { type: "event" 
   at: new Date(body.at),
   error: body.error ?? null,
   progress: (body.progress as Progress | undefined) ?? null,
+})
+
+/** Returns the fields of requests that say which function is called, and how. */
+const callOf = ({ functionName, queue, retry, timeoutMs }: AnyFunctionDefinition) => ({
+  function: functionName,
+  queue,
+  retry: {
+    max_attempts: retry.maxAttempts,
+    backoff: retry.backoff,
+    base_delay: ms(retry.baseDelayMs),
+    max_delay: ms(retry.maxDelayMs),
+    jitter: retry.jitter,
+  },
+  ...(timeoutMs !== null && { timeout: ms(timeoutMs) }),
 })
 
 /** Statuses of a server whose database is away, and of a proxy whose server is. */

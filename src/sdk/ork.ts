@@ -1,6 +1,7 @@
 // The engine in a user's program: opens a database, runs the given definitions, and enqueues work.
 
 import { newRunId, parseRunId, type RunId } from "../core/model/ids.ts"
+import { functionWorkflow } from "../core/model/function-workflow.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
 import type { Engine } from "../engine/engine.ts"
 import type { Logger } from "../engine/ports.ts"
@@ -38,7 +39,6 @@ import {
 import { createEngine, dataFolder, GRACE_MS } from "./embedded/create-engine.ts"
 import type { OrkParts } from "./embedded/ork-parts.ts"
 import type { RetentionOptions } from "./embedded/retention-limits.ts"
-import { functionWorkflow } from "./embedded/function-workflow.ts"
 import { childEnd } from "./embedded/outcomes.ts"
 import { Results } from "./embedded/results.ts"
 import { boundParams } from "./embedded/run-params.ts"

@@ -204,6 +204,8 @@ test("every response matches the document", async () => {
   await call("PUT", "/queues/{name}", { name: "q" }, { body: { concurrency: 2, rate_limit: { limit: 5, period_seconds: 1 } } })
   await call("GET", "/queues/{name}", { name: "q" })
   await call("GET", "/queues")
+  await call("PUT", "/schedules/{name}", { name: "daily" }, { body: { cron: "0 8 * * 1", function: "digest" } })
+  await call("PUT", "/schedules/{name}", { name: "daily" }, { body: { cron: "at eight", function: "digest" } })
   await call("GET", "/schedules")
   await call("GET", "/workers")
   await call("GET", "/session")

@@ -1,5 +1,6 @@
 // Deploys a compiled workflow: stores its version and the next firing of each of its schedules.
 
+import { createHash } from "node:crypto"
 import { currentActor } from "../../store/contract/audit-scope.ts"
 import { iso } from "../../core/model/ports.ts"
 import { type Firing, firstFiring, nextFiring } from "../../core/time/schedule.ts"
@@ -22,6 +23,12 @@ const firingsOf = (
     const firing = find(spec, scheduleKey(name, position))
     return firing === null ? null : iso(firing.at)
   })
+
+/** Returns a workflow that nobody wrote as a definition as it is deployed: it is its own source. */
+export const withoutSource = (workflow: CompiledWorkflow): { workflow: CompiledWorkflow; hash: string; source: string } => {
+  const source = JSON.stringify(workflow, null, 2)
+  return { workflow, hash: createHash("sha256").update(source).digest("hex"), source }
+}
 
 export const deploy = async (
   store: Pick<Store, "putWorkflow"> & Pick<Catalog, "currentTime">,

@@ -49,7 +49,7 @@ const BACKOFFS = ["fixed", "linear", "exponential"] as const
 const MAX_RETRY_ATTEMPTS = 100
 
 /** Retries as tasks have them. */
-const retry = strictObject({
+export const retry = strictObject({
   max_attempts: z.int().min(1).max(MAX_RETRY_ATTEMPTS),
   backoff: z.enum(BACKOFFS).default("exponential"),
   base_delay: duration.default("1s"),
@@ -61,7 +61,7 @@ const retry = strictObject({
 })
 
 /** A duration that is longer than nothing. */
-const span = duration.refine((value) => parseDuration(value) !== 0, { error: "must be more than 0" })
+export const span = duration.refine((value) => parseDuration(value) !== 0, { error: "must be more than 0" })
 
 const name = text(JOB_BOUNDS.name.min, JOB_BOUNDS.name.max)
 export const queueName = z.string().regex(QUEUE_NAME, {

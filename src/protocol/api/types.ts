@@ -26,6 +26,7 @@ export type RetryStart = Pick<z.input<typeof runs.retryBody>, "from" | "step">
 export type RetryPlan = z.output<typeof runs.retryPlan>
 export type Explanation = z.output<typeof runs.explanation>
 export type Workflow = z.output<typeof workflows.workflow>
+export type NewFunctionSchedule = z.input<typeof workflows.functionSchedule>
 export type WorkflowSummary = z.output<typeof workflows.workflowSummary>
 export type WorkflowVersion = z.output<typeof workflows.version>
 export type Validation = z.output<typeof workflows.validation>

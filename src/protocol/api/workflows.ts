@@ -2,8 +2,22 @@
 
 import { z } from "zod"
 import { RUN_STATUSES } from "../../core/model/status.ts"
-import { PARAM_TYPES } from "../../core/model/workflow.ts"
-import { dateTime, dayOrInstant, json, list, object, page, problem, strictObject, text, workflowName } from "./common.ts"
+import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts"
+import { DEFAULT_PRIORITY, PARAM_TYPES } from "../../core/model/workflow.ts"
+import {
+  dateTime,
+  dayOrInstant,
+  json,
+  list,
+  object,
+  page,
+  priority,
+  problem,
+  strictObject,
+  text,
+  workflowName,
+} from "./common.ts"
+import { queueName, retry, span } from "./jobs.ts"
 
 export const scheduleSpec = z
   .object({
@@ -166,6 +180,23 @@ export const schedule = z
       .meta({ description: "The last five ticks that created no run, newest first" }),
   })
   .meta({ id: "Schedule" })
+
+/** A schedule of a function of a program, whose runs are those of the function. */
+export const functionSchedule = strictObject({
+  cron: z.string(),
+  timezone: z.string().default("UTC"),
+  catchup: scheduleSpec.shape.catchup.default("none"),
+  overlap: scheduleSpec.shape.overlap.default("skip"),
+  function: z.string().refine(isFunctionName, { error: FUNCTION_NAME_HINT }),
+  durable: z.boolean().default(false).meta({ description: "The function is a durable function" }),
+  params: object.default({}).meta({ description: "Input of the function" }),
+  queue: queueName.default("default"),
+  priority: priority.default(DEFAULT_PRIORITY),
+  retry: retry
+    .default({ max_attempts: 1, backoff: "exponential", base_delay: "1s", max_delay: "5m", jitter: false })
+    .meta({ description: "Default: one attempt" }),
+  timeout: span.nullish().meta({ description: "Limit of one attempt" }),
+})
 
 export const scheduleList = list(schedule)
 export const scheduleQuery = strictObject({

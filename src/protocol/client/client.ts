@@ -14,6 +14,7 @@ import type {
   JobResult,
   Key,
   LogLine,
+  NewFunctionSchedule,
   NewJob,
   NewJobQuery,
   NewKey,
@@ -117,6 +118,11 @@ export class Client {
       ...(options.ifNew === true && { headers: { "if-none-match": "*" } }),
     })
     return { workflow: body, created: status === 201 }
+  }
+
+  /** Creates or changes a schedule of a function of a program. */
+  async putSchedule(name: string, schedule: NewFunctionSchedule): Promise<void> {
+    await this.#http.json({ method: "PUT", path: `/schedules/${segment(name)}`, body: schedule, repeatable: true })
   }
 
   validate(definition: DefinitionText, options: { bundle?: string } = {}): Promise<Validation> {

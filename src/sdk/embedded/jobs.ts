@@ -1,5 +1,6 @@
 // Jobs of a program: creates, finds and lists them, and returns them as work.
 
+import { taskNode } from "../../core/model/function-workflow.ts"
 import { uuidv7 } from "../../core/model/ids.ts"
 import { iso } from "../../core/model/ports.ts"
 import type { JsonObject } from "../../core/values/json.ts"
@@ -17,7 +18,6 @@ import { groupOf, jobLimitsOf } from "../job-limits.ts"
 import { checkNames, RETRY_WORK } from "../option-names.ts"
 import type { EnqueueOptions, JobState, ListOptions, Work } from "../orkable.ts"
 import { toJson } from "../to-json.ts"
-import { taskNode } from "./function-workflow.ts"
 import { isInTransaction, type JobsInTransaction } from "./in-transaction.ts"
 import { readOutput } from "./outcomes.ts"
 import { throwPublicError } from "./public-errors.ts"

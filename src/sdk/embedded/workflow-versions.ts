@@ -1,11 +1,10 @@
 // Durable functions and graphs of a program as stored versions of workflows.
 
-import { createHash } from "node:crypto"
+import { functionWorkflow } from "../../core/model/function-workflow.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import { deploy } from "../../engine/services/deploy.ts"
+import { deploy, withoutSource } from "../../engine/services/deploy.ts"
 import type { AnyWorkflow } from "../definitions.ts"
 import type { AnyGraph } from "../graph/graph.ts"
-import { functionWorkflow } from "./function-workflow.ts"
 import type { OrkParts } from "./ork-parts.ts"
 
 export interface StoredWorkflow {
@@ -44,9 +43,7 @@ export class WorkflowVersions {
   }
 
   async deploy(workflow: CompiledWorkflow): Promise<StoredWorkflow> {
-    const source = JSON.stringify(workflow, null, 2)
-    const hash = createHash("sha256").update(source).digest("hex")
-    const { workflowId, versionId } = await deploy(this.#parts.store, { workflow, hash, source })
+    const { workflowId, versionId } = await deploy(this.#parts.store, withoutSource(workflow))
     return { workflowId, versionId, workflow }
   }
 

@@ -1,7 +1,7 @@
 // Adds durable functions to some worlds: random programs of steps, runs of them, and the signals that users send. Uses random streams
 // of its own, which leaves the rest of the seed as it is.
 
-import { functionWorkflow } from "../../../src/sdk/embedded/function-workflow.ts"
+import { functionWorkflow } from "../../../src/core/model/function-workflow.ts"
 import { task, workflow } from "../../../src/sdk/definitions.ts"
 import { Rng } from "../rng.ts"
 import type { RunSpec, UserAction } from "./scenario.ts"

@@ -81,16 +81,13 @@ const toTask = (api: Api, caller: Caller, body: NewJobBody, path: string): JsonO
   return task
 }
 
-const toRetry = ({ retry }: NewJobBody): RetryPolicy | null =>
-  retry === undefined
-    ? null
-    : {
-        maxAttempts: retry.max_attempts,
-        backoff: retry.backoff,
-        baseDelayMs: durationMs(retry.base_delay),
-        maxDelayMs: durationMs(retry.max_delay),
-        jitter: retry.jitter,
-      }
+export const retryPolicyOf = (retry: NonNullable<NewJobBody["retry"]>): RetryPolicy => ({
+  maxAttempts: retry.max_attempts,
+  backoff: retry.backoff,
+  baseDelayMs: durationMs(retry.base_delay),
+  maxDelayMs: durationMs(retry.max_delay),
+  jitter: retry.jitter,
+})
 
 const optionalMs = (value: string | number | undefined): number | null => (value === undefined ? null : durationMs(value))
 
@@ -102,7 +99,7 @@ export const toNewJob = (api: Api, caller: Caller, body: NewJobBody, path = ""):
   priority: body.priority,
   dependencies: [...new Set(body.dependencies)],
   retryPolicy: body.retry_policy ?? DEFAULT_JOB_RETRY,
-  retry: toRetry(body),
+  retry: body.retry === undefined ? null : retryPolicyOf(body.retry),
   task: toTask(api, caller, body, path),
   concurrencyKey: body.concurrency_key ?? null,
   concurrencyLimit: body.concurrency_limit ?? 1,

@@ -90,6 +90,35 @@ test("a paused schedule shows no ticks, and a resumed one shows the next five", 
   expect((await ticks()).next_ticks).toHaveLength(5)
 })
 
+test("a schedule of a function is created and changed, and replaces no other workflow", async () => {
+  await using api = await setup()
+  const put = (name: string, body: object) => api.call("PUT", `/schedules/${name}`, { body })
+  const digest = { cron: "0 8 * * 1", function: "digest", params: { to: "team" }, timezone: "Europe/Berlin" }
+  expect((await put("weekly", digest)).status).toBe(201)
+  expect((await put("weekly", digest)).status).toBe(200)
+  expect((await put("weekly", { ...digest, cron: "0 9 * * 1" })).body).toMatchObject({
+    name: "weekly",
+    version: 2,
+    schedules: [{ cron: "0 9 * * 1", timezone: "Europe/Berlin", catchup: "none", overlap: "skip" }],
+  })
+  await api.deploy("etl", { a: "echo hi" })
+  expect((await put("etl", digest)).body.error).toMatchObject({
+    code: "CONFLICT",
+    message: expect.stringContaining("etl-daily"),
+  })
+  for (const [field, value] of Object.entries({
+    cron: "at eight",
+    timezone: "Mars/X",
+    function: "a b",
+    overlap: "never",
+    queue: "a b",
+  })) {
+    const { status, body } = await put("daily", { ...digest, [field]: value })
+    expect([status, body.error!.details![0]!.path]).toEqual([400, field])
+  }
+  expect((await api.call("GET", "/workflows/daily")).status).toBe(404)
+})
+
 test("schedules list as many next ticks as requested, up to a limit", async () => {
   await using api = await setup()
   await api.deploy("hourly", { a: "true" }, { schedule: "0 * * * *" })

@@ -50,7 +50,7 @@ export const findWorkflow = async (api: Api, name: string): Promise<WorkflowRow>
   return found
 }
 
-const workflowBody = async (api: Api, name: string): Promise<ReturnType<typeof workflowShape>> =>
+export const workflowBody = async (api: Api, name: string): Promise<ReturnType<typeof workflowShape>> =>
   workflowShape(await findWorkflow(api, name), await api.store.listTriggers(name))
 
 /** Returns a problem for every file that a definition without a bundle names. */
