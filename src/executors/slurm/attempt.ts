@@ -27,6 +27,8 @@ const REASON_MS = 15_000
 /** Polls of the queue without the job after which it counts as gone. */
 const MAX_MISSES = 3
 const RETRY_MS = 2000
+/** Time for the shared file system to become readable again. */
+const UNREADABLE_MS = 60_000
 
 export interface SlurmParts {
   cli: SlurmCli
@@ -52,6 +54,8 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
   #readMs = READ_MS
   /** Monotonic time at which the command or its job was first seen to have ended. */
   #endSeenAt: number | null = null
+  /** Monotonic time since when the files of the job cannot be read; null while they can. */
+  #unreadableSince: number | null = null
   #closedLog: Promise<{ last: LastLine }> | null = null
   /** The state of the job that was reported last. */
   #reported = ""
@@ -123,7 +127,22 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
     return { error: `could not submit the job: ${message}`, ...(isPermanent(message) && { retryable: false }) }
   }
 
-  protected async observe({ location, watch, follower }: SubmittedJob): Promise<Observation<JobEnd>> {
+  /** Waits a while for files that cannot be read: the job does not end with the server that shares them. */
+  protected async observe(submitted: SubmittedJob): Promise<Observation<JobEnd>> {
+    try {
+      const observation = await this.#observe(submitted)
+      this.#unreadableSince = null
+      return observation
+    } catch (error) {
+      const now = this.clock.monotonic()
+      this.#unreadableSince ??= now
+      if (now - this.#unreadableSince > UNREADABLE_MS) throw error
+      this.#report(`the files of its job cannot be read: ${messageOf(error)}`)
+      return { recheckMs: RETRY_MS }
+    }
+  }
+
+  async #observe({ location, watch, follower }: SubmittedJob): Promise<Observation<JobEnd>> {
     const { folders } = this.#parts
     const { job = null } = watch
     if (job !== null && !isOver(job)) this.#report(describeJob(job))

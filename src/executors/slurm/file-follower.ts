@@ -44,13 +44,21 @@ export class FileFollower {
     if (followed.file === null) return false
     const start = followed.offset
     for (;;) {
-      const { bytesRead, buffer } = await followed.file.read({
-        buffer: Buffer.allocUnsafe(READ_BYTES),
-        position: followed.offset,
-      })
+      const { bytesRead, buffer } = await this.#read(followed.file, followed)
       if (bytesRead === 0) return followed.offset > start
       followed.offset += bytesRead
       await this.#sink.write(followed.stream, buffer.subarray(0, bytesRead))
+    }
+  }
+
+  /** Opens the file again after an error: a handle of a shared file system may be stale for ever. */
+  async #read(file: FileHandle, followed: Followed): Promise<{ bytesRead: number; buffer: Buffer }> {
+    try {
+      return await file.read({ buffer: Buffer.allocUnsafe(READ_BYTES), position: followed.offset })
+    } catch (error) {
+      followed.file = null
+      await file.close().catch(() => {})
+      throw error
     }
   }
 }

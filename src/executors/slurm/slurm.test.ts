@@ -1,6 +1,6 @@
 // Faults of a cluster, with fakes of its commands; slurm.slow.test.ts runs on a real one.
 
-import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises"
+import { mkdir, mkdtemp, readdir, rm, rmdir, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test, vi } from "vitest"
@@ -202,6 +202,19 @@ test.each(["scontrol", "squeue"] as const)("a job survives a time in which the q
   slurm.setState("OUT_OF_MEMORY")
   slurm.clear("down")
   expect(await running.result).toMatchObject({ state: "failed", error: expect.stringContaining("memory") as string })
+})
+
+test("a job survives a time in which its files cannot be read", async () => {
+  const { run, folder } = await setup()
+  const flag = join(folder, "go")
+  const task = run(`while [ ! -e ${flag} ]; do sleep 0.02; done; echo '[1]'`, { attemptId: "a1" })
+  await task.started
+  const exit = join(folder, "slurm", "ork-a1", "0", "exit")
+  await mkdir(exit)
+  await vi.waitUntil(() => task.details.some((text) => JSON.stringify(text).includes("cannot be read")), { timeout: 10_000 })
+  await rmdir(exit)
+  await writeFile(flag, "")
+  expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
 })
 
 test("squeue is read again after an outage of the controller", async () => {
