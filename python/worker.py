@@ -229,8 +229,10 @@ class Progress:
             self._timer = None
             if not self._waits:
                 return
-            text, self._pending, self._waits = to_json(self._pending), {}, False
+            # Before it is written: one that is not JSON must not be written again.
+            update, self._pending, self._waits = self._pending, {}, False
             self._sent = time.monotonic()
+            text = to_json(update)
         send(f"P {self._task} {text}")
 
     def end(self):

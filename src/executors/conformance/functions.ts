@@ -167,6 +167,10 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       expect((await run("measure", { input })).output).toEqual({ inline: 500_000 })
     })
 
+    test("progress that is not JSON fails the call that reports it, and not the function", async () => {
+      expect(await run("report_badly")).toMatchObject({ state: "success", output: { inline: "done" } })
+    })
+
     test("progress and heartbeats are reported while a function runs, the last one always", async () => {
       const updates: Progress[] = []
       const work = assignment(fixture.folder, null, { node: { file, function: "advance" } })

@@ -105,8 +105,10 @@ export class TaskContext implements FunctionContext {
     this.#timer = null
     if (this.#pending === null) return
     this.#sentAt = performance.now()
-    this.#ports.progress(this.#pending)
+    const update = this.#pending
+    // Before it is sent: one that is not JSON must not be sent again.
     this.#pending = null
+    this.#ports.progress(update)
   }
 }
 

@@ -49,6 +49,10 @@ export const advance = (_: unknown, ctx: FunctionContext) => {
   for (let i = 0; i < 1000; i++) ctx.heartbeat({ rows: i })
   ctx.progress(1, { rows: 3 })
 }
+export const report_badly = (_: unknown, ctx: FunctionContext) => {
+  try { ctx.progress(0.5, { big: 1n } as never) } catch (error) { console.log(String(error)) }
+  return "done"
+}
 export const spin = () => { console.log("spinning"); for (;;) {} }
 export const listen = async (_: unknown, { signal }: FunctionContext) => {
   const stopped = once(signal, "abort")

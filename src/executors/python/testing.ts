@@ -51,6 +51,10 @@ def advance(input, ctx):
     ctx.progress(0.25)
     for i in range(1000): ctx.heartbeat({"rows": i})
     ctx.progress(1, {"rows": 3})
+def report_badly(input, ctx):
+    try: ctx.progress(0.5, {"odd": object()})
+    except TypeError as error: print(error)
+    return "done"
 def spin(input, ctx):
     print("spinning")
     while True: pass
