@@ -156,28 +156,55 @@ interface ReopenedRun {
 export const reopenRun = async (tx: Tx, run: ReopenedRun, nodes: RetryReset["rows"]): Promise<void> => {
   const { timeoutMs = null } = await tx.workflows.compiled(run.version_id)
   await tx.run(REOPEN, { run: run.seq, timeoutMs })
-  await resetRows(tx, run, nodes)
+  await resetNodes(tx, run, nodes)
 }
 
-/** Resets children before their containers, which count them. */
-const resetRows = async (
+/** Resets the rows of the plan, children before their containers, which count them. */
+const resetNodes = async (
   tx: Tx,
   { seq: run, version_id: versionId }: ReopenedRun,
   nodes: RetryReset["rows"],
 ): Promise<void> => {
+  const workflow = tx.workflows.getLoaded(versionId)
+  const allowed = nodesAllowedToFail(workflow)
+  const rows = await findRows(tx, run, nodes)
+  await resetInstances(tx, rows)
+  await resetRows(tx, rows, { durable: workflow.nodes[0]!.durable === true })
+  await forgetSteps(tx, rows)
+  await continueContainers(tx, rows, { versionId, allowed })
+  await tx.run(ENQUEUE_READY, { run })
+  await tx.run(RECOUNT, { run, allowed })
+}
+
+interface RowToReset {
+  row: Omit<FoundRow, "number">
+  reset: RetryReset["rows"][number]
+  /** Whether a container creates its children again. */
+  isWhole: boolean
+}
+
+const findRows = async (tx: Tx, run: number, nodes: RetryReset["rows"]): Promise<RowToReset[]> => {
   const params = { run, nodes: nodes.map(({ node }) => node), paths: nodes.map(({ path }) => path) }
   const found = await tx.run<FoundRow>(FIND_ROWS, params)
-  const rows = found.map(({ number, ...row }) => {
+  return found.map(({ number, ...row }) => {
     const reset = nodes[number - 1]!
     return { row, reset, isWhole: resetsWhole(row, reset.extent) }
   })
+}
+
+/** Resets instances of fan-outs that keep the others. */
+const resetInstances = async (tx: Tx, rows: readonly RowToReset[]): Promise<void> => {
   const partial = rows.filter(({ reset, isWhole }) => !isWhole && reset.extent !== "await")
-  if (partial.length > 0)
-    await tx.run(RESET_INSTANCES, {
-      fans: partial.map(({ row }) => row.id),
-      instances: partial.map(({ reset: { extent } }) => (typeof extent === "object" ? extent.path : null)),
-      lanes: partial.map(({ reset }) => reset.instanceLane),
-    })
+  if (partial.length === 0) return
+  await tx.run(RESET_INSTANCES, {
+    fans: partial.map(({ row }) => row.id),
+    instances: partial.map(({ reset: { extent } }) => (typeof extent === "object" ? extent.path : null)),
+    lanes: partial.map(({ reset }) => reset.instanceLane),
+  })
+}
+
+/** `durable`: the run is a durable function. */
+const resetRows = async (tx: Tx, rows: readonly RowToReset[], { durable }: { durable: boolean }): Promise<void> => {
   await tx.run(RESET_ROWS, {
     rows: rows.map(({ row }) => row.id),
     pending: rows.map(({ reset }) => reset.upstreamPending),
@@ -186,29 +213,37 @@ const resetRows = async (
     waived: rows.map(({ reset }) => reset.upstream.waived),
     lanes: rows.map(({ reset }) => reset.lane),
     cancelSignal: CANCEL_SIGNAL,
-    durable: tx.workflows.getLoaded(versionId).nodes[0]!.durable === true,
+    durable,
   })
+}
+
+const forgetSteps = async (tx: Tx, rows: readonly RowToReset[]): Promise<void> => {
   const steps = rows.flatMap(({ row, reset }) => (reset.steps ?? []).map((step) => ({ ...step, row: row.id })))
-  if (steps.length > 0)
-    await tx.run(FORGET_STEPS, {
-      rows: steps.map(({ row }) => row),
-      names: steps.map(({ name }) => name),
-      occurrences: steps.map(({ occurrence }) => occurrence),
-    })
+  if (steps.length === 0) return
+  await tx.run(FORGET_STEPS, {
+    rows: steps.map(({ row }) => row),
+    names: steps.map(({ name }) => name),
+    occurrences: steps.map(({ occurrence }) => occurrence),
+  })
+}
+
+/** Lets containers wait for the children that they keep, and groups under limits for their slots. */
+const continueContainers = async (
+  tx: Tx,
+  rows: readonly RowToReset[],
+  { versionId, allowed }: { versionId: number; allowed: number[] },
+): Promise<void> => {
   const containers = rows.filter(({ row }) => row.kind !== "task")
-  const allowed = nodesAllowedToFail(tx.workflows.getLoaded(versionId))
-  const counted = await tx.run<Container>(RESET_CONTAINERS, {
+  const continued = await tx.run<Container>(RESET_CONTAINERS, {
     containers: containers.map(({ row }) => row.id),
     keeps: containers.map(({ isWhole }) => !isWhole),
     allowed,
   })
-  const groups = counted.filter(({ waitsForSlots }) => waitsForSlots).map(({ row }) => row)
+  const groups = continued.filter(({ waitsForSlots }) => waitsForSlots).map(({ row }) => row)
   if (groups.length > 0) await tx.run(HOLD_BACK, { groups })
-  const opened = counted.filter((container) => container.opened)
+  const opened = continued.filter((container) => container.opened)
   await startGroupTimeouts(
     tx,
     opened.map(({ row, node }) => ({ row, node, versionId })),
   )
-  await tx.run(ENQUEUE_READY, { run })
-  await tx.run(RECOUNT, { run, allowed })
 }

@@ -26,6 +26,14 @@ export const reopenRun = (tx: Tx, seq: number, nodes: RetryReset["rows"]): void 
 
 type Reset = RetryReset["rows"][number]
 
+/** A container that keeps its children. */
+interface KeptContainer {
+  id: number
+  node: number
+  kind: RowKind
+  needsSlots: boolean
+}
+
 const NODE =
   "SELECT id, kind, children_created, children_total, limits IS NOT NULL FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
@@ -39,7 +47,7 @@ const resetNodes = (
   nodes: readonly Reset[],
   { allowedToFail, durable }: { allowedToFail: string; durable: boolean },
 ): void => {
-  const continued: { id: number; node: number; kind: RowKind; needsSlots: boolean }[] = []
+  const continued: KeptContainer[] = []
   for (const reset of nodes) {
     const found = tx.db.get<[number, RowKind, number, number | null, number]>(NODE, seq, reset.node, reset.path)
     if (found === undefined) continue
@@ -51,13 +59,7 @@ const resetNodes = (
     if (isWhole) tx.db.run(FORGET_CHILDREN, id)
     else continued.push({ id, node: reset.node, kind, needsSlots: kind === "group" && limited === 1 })
   }
-  const waitingForSlots = continued.filter(({ id, node, kind, needsSlots }) => {
-    const continues = tx.db.run(needsSlots ? AWAIT_SLOT : AWAIT_CHILDREN, id, tx.at, allowedToFail) > 0
-    if (!continues) tx.db.run(FORGET_CHILDREN, id)
-    else if (!needsSlots) startGroupTimeout(tx, { id, runSeq: seq, node, kind })
-    return continues && needsSlots
-  })
-  for (const { id } of waitingForSlots) tx.db.run(HOLD_BACK, id)
+  continueContainers(tx, seq, continued, allowedToFail)
 }
 
 const SUPERSEDE_ROW = `${SUPERSEDE_WHERE} id = ?`
@@ -100,6 +102,17 @@ WITH RECURSIVE below (id, is_open) AS (
   FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
 )
 UPDATE tasks SET parked = ${PARKED_BY_GROUP} WHERE id IN (SELECT id FROM below) AND status = 'pending'`
+
+/** Lets containers wait for the children that they keep, and groups under limits for their slots. */
+const continueContainers = (tx: Tx, seq: number, continued: readonly KeptContainer[], allowedToFail: string): void => {
+  const waitingForSlots = continued.filter(({ id, node, kind, needsSlots }) => {
+    const continues = tx.db.run(needsSlots ? AWAIT_SLOT : AWAIT_CHILDREN, id, tx.at, allowedToFail) > 0
+    if (!continues) tx.db.run(FORGET_CHILDREN, id)
+    else if (!needsSlots) startGroupTimeout(tx, { id, runSeq: seq, node, kind })
+    return continues && needsSlots
+  })
+  for (const { id } of waitingForSlots) tx.db.run(HOLD_BACK, id)
+}
 
 const resetRow = (tx: Tx, id: number, { upstreamPending, upstream, lane, steps = [] }: Reset): void => {
   tx.db.run(SUPERSEDE_ROW, id)
