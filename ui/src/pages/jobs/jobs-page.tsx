@@ -13,7 +13,7 @@ import { Listed } from "../../components/listed.tsx"
 import { PageHead } from "../../components/page-head.tsx"
 import { SearchBox } from "../../components/search-box.tsx"
 import { Empty } from "../../components/states.tsx"
-import { lookOf } from "../../components/status.ts"
+import { StatusFilter } from "../../components/status-filter.tsx"
 import { TimeRange } from "../../components/time-range.tsx"
 import { Duration, Time } from "../../components/time.tsx"
 import { useListKeys } from "../../keyboard/use-shortcuts.ts"
@@ -84,7 +84,6 @@ const JobFilters = (): ReactElement => {
   const { data: queues = [] } = useQuery(queuesQuery)
   const set = (change: Parameters<typeof jobsSearch>[0]): void =>
     void navigate({ search: (old) => jobsSearch({ ...old, ...change }), replace: true })
-  const priorities = PRIORITIES.map((each) => ({ value: each, text: each }))
   return (
     <div className="filters">
       <SearchBox
@@ -93,31 +92,27 @@ const JobFilters = (): ReactElement => {
         choices={queues.map(({ name }) => name)}
         onChange={(queue) => set({ queue })}
       />
-      <SelectFilter
-        label="Status"
-        value={filter.status}
-        all="Any status"
-        choices={JOB_STATUSES.map((status) => ({ value: status, text: lookOf(status).text }))}
-        onChange={(status) => set({ status })}
-      />
-      <SelectFilter
-        label="Priority from"
-        value={filter.priority_min}
-        all="Any"
-        choices={priorities}
-        onChange={(least) => set({ priority_min: least })}
-      />
-      <SelectFilter
-        label="Priority to"
-        value={filter.priority_max}
-        all="Any"
-        choices={priorities}
-        onChange={(most) => set({ priority_max: most })}
-      />
+      <StatusFilter value={filter.status} statuses={JOB_STATUSES} onChange={(status) => set({ status })} />
+      <PriorityFilter bound="from" value={filter.priority_min} onChange={(least) => set({ priority_min: least })} />
+      <PriorityFilter bound="to" value={filter.priority_max} onChange={(most) => set({ priority_max: most })} />
       <TimeRange after={filter.after} before={filter.before} onChange={set} />
     </div>
   )
 }
+
+const PRIORITY_CHOICES = PRIORITIES.map((priority) => ({ value: priority, text: priority }))
+
+const PriorityFilter = ({
+  bound,
+  value,
+  onChange,
+}: {
+  bound: "from" | "to"
+  value: string | undefined
+  onChange: (priority: string | undefined) => void
+}): ReactElement => (
+  <SelectFilter label={`Priority ${bound}`} value={value} all="Any" choices={PRIORITY_CHOICES} onChange={onChange} />
+)
 
 const JobTable = ({ jobs }: { jobs: readonly Job[] }): ReactElement => (
   <Table columns={COLUMNS}>

@@ -11,7 +11,7 @@ import { PageHead } from "../../components/page-head.tsx"
 import { RunTable, type Selection } from "../../components/run-table.tsx"
 import { SearchBox } from "../../components/search-box.tsx"
 import { Empty } from "../../components/states.tsx"
-import { lookOf } from "../../components/status.ts"
+import { StatusFilter } from "../../components/status-filter.tsx"
 import { TimeRange } from "../../components/time-range.tsx"
 import { useListKeys } from "../../keyboard/use-shortcuts.ts"
 import { useMayForSome } from "../../session/session.ts"
@@ -76,13 +76,7 @@ const RunFilters = (): ReactElement => {
   return (
     <div className="filters">
       <SearchBox label="Workflow" value={filter.workflow} choices={names} onChange={(workflow) => set({ workflow })} />
-      <SelectFilter
-        label="Status"
-        value={filter.status}
-        all="Any status"
-        choices={RUN_STATUSES.map((status) => ({ value: status, text: lookOf(status).text }))}
-        onChange={(status) => set({ status })}
-      />
+      <StatusFilter value={filter.status} statuses={RUN_STATUSES} onChange={(status) => set({ status })} />
       <SelectFilter
         label="Trigger"
         value={filter.trigger}
