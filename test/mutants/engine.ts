@@ -37,8 +37,8 @@ export const ENGINE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/engine/loop/loop.ts",
-        find: "this.#inbox.requeue(turn.taken)",
-        replace: "this.#inbox.complete(turn.taken)",
+        find: "this.#inbox.requeue(turn.inboxBatch)",
+        replace: "this.#inbox.complete(turn.inboxBatch)",
       },
     ],
     foundBy: SIM_ON_SQLITE,

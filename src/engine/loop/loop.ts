@@ -50,7 +50,7 @@ type Phase = "new" | "running" | "draining" | "stopped"
 
 /** One call of `advance`. */
 interface Turn {
-  taken: InboxBatch
+  inboxBatch: InboxBatch
   batch: Batch
   /** Claims that this turn may still return; they count against the capacity of other turns. */
   reserved: number
@@ -204,7 +204,7 @@ export class Loop {
       this.#cancelCoalescing = null
       const turn = this.#prepareTurn()
       void this.#turn(turn)
-      if (turn.taken.nextBatchSize === null) return
+      if (turn.inboxBatch.nextBatchSize === null) return
     }
   }
 
@@ -221,7 +221,7 @@ export class Loop {
       this.#unreserve(turn)
       this.#failingSince ??= begunAt
       if (error instanceof InvalidValue) await this.#commitInParts(turn)
-      else this.#inbox.requeue(turn.taken)
+      else this.#inbox.requeue(turn.inboxBatch)
       this.#retryLater(error)
     } finally {
       this.#turnsSince.delete(turn)
@@ -233,22 +233,22 @@ export class Loop {
 
   /** Takes a batch from the inbox and reserves the capacity for its claims. */
   #prepareTurn(): Turn {
-    const taken = this.#inbox.nextBatch()
+    const inboxBatch = this.#inbox.nextBatch()
     const { dispatcher, holderId } = this.#parts
     const draining = this.#phase === "draining"
-    const sharesCapacity = taken.nextBatchSize !== null || this.#reserved > 0
-    const claim = draining ? CLAIM_NOTHING : this.#shareCapacity(taken)
+    const sharesCapacity = inboxBatch.nextBatchSize !== null || this.#reserved > 0
+    const claim = draining ? CLAIM_NOTHING : this.#shareCapacity(inboxBatch)
     const gate = dispatcher.gateCapacity(this.#inbox.chunks)
     const batch: Batch = {
       holder: holderId(),
-      changes: taken.changes,
+      changes: inboxBatch.changes,
       work: claim,
       // The store still needs the lanes, to know which rows are those of other processes.
       gate: draining ? { ...gate, maxClaims: 0 } : gate,
     }
     this.#reserved += batch.work.maxClaims
     if (!sharesCapacity) this.#rowsMayBeLeft = false
-    return { taken, batch, reserved: batch.work.maxClaims, sharesCapacity }
+    return { inboxBatch, batch, reserved: batch.work.maxClaims, sharesCapacity }
   }
 
   /** Leaves up to a half to the turn of the next batch, each change of which may end an attempt and unblock a task. */
@@ -263,13 +263,13 @@ export class Loop {
   }
 
   #handleCommit(turn: Turn, advanced: AdvanceResult): void {
-    const { taken, batch, sharesCapacity } = turn
+    const { inboxBatch, batch, sharesCapacity } = turn
     this.#failures = 0
     this.#failingSince = null
     this.#problem = null
     this.#unreserve(turn)
     this.#handle(batch.changes, advanced)
-    this.#wakeWhenDue(advanced.nextDueMs, taken.exclusive)
+    this.#wakeWhenDue(advanced.nextDueMs, inboxBatch.exclusive)
     if (advanced.claims.length === batch.work.maxClaims) {
       if (sharesCapacity) this.#rowsMayBeLeft = true
       // All requested rows were claimed and capacity is left: another turn may find more work.
@@ -277,7 +277,7 @@ export class Loop {
     }
     if (this.#rowsMayBeLeft && this.#hasCapacity()) this.#turnWanted = true
     if (advanced.more || this.#inbox.urgent) this.#turnWanted = true
-    this.#inbox.complete(taken)
+    this.#inbox.complete(inboxBatch)
   }
 
   #handle(changes: readonly Change[], advanced: AdvanceResult): void {
@@ -302,8 +302,8 @@ export class Loop {
    * Commits a batch in ever smaller parts, and substitutes the changes that the store rejects alone. A store that rejects even a batch
    * without changes has another problem: the changes stay in the inbox.
    */
-  async #commitInParts({ taken, batch }: Turn): Promise<void> {
-    const parts: Change[][] = [[], taken.changes]
+  async #commitInParts({ inboxBatch, batch }: Turn): Promise<void> {
+    const parts: Change[][] = [[], inboxBatch.changes]
     const substitutes = new Set<Change>()
     /** Kept in the inbox: a dropped one would leave its row claimed. */
     const releases: Change[] = []
@@ -321,7 +321,7 @@ export class Loop {
         else parts.splice(0, 1, ...this.#substitute(change, error, substitutes).map((substitute) => [substitute]))
       }
     }
-    this.#inbox.requeue({ ...taken, changes: [...parts.flat(), ...releases] })
+    this.#inbox.requeue({ ...inboxBatch, changes: [...parts.flat(), ...releases] })
   }
 
   /** Returns the changes to commit in place of `change`. A substitute that the store rejects too is dropped. */

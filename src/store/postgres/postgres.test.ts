@@ -108,7 +108,7 @@ describe("several stores on one database", () => {
     const world = setup()
     const servers = await Promise.all(Array.from({ length: 4 }, world.join))
     await start(servers[0]!, wide(20), 20)
-    const taken = await Promise.all(
+    const claimed = await Promise.all(
       servers.map(async (server) => {
         const rows: number[] = []
         for (let empty = 0; empty < 3;) {
@@ -119,7 +119,7 @@ describe("several stores on one database", () => {
         return rows
       }),
     )
-    const rows = taken.flat()
+    const rows = claimed.flat()
     expect(new Set(rows).size).toBe(rows.length)
     expect(rows).toHaveLength(400)
   })
@@ -192,15 +192,15 @@ describe("several stores on one database", () => {
     const world = setup()
     const [one, two] = [await world.join(), await world.join()]
     const heard: string[] = []
-    const told = Promise.withResolvers<void>()
+    const woken = Promise.withResolvers<void>()
     one.store.onWake(() => heard.push("one"))
     two.store.onWake(() => {
       heard.push("two")
-      told.resolve()
+      woken.resolve()
     })
     await listening(2)
     await start(one, workflow({ a: {} }), 1)
-    await told.promise
+    await woken.promise
     expect(new Set(heard)).toEqual(new Set(["two"]))
   })
 
@@ -221,11 +221,11 @@ describe("several stores on one database", () => {
     const [one, two] = [await world.join(), await world.join()]
     await start(one, workflow({ a: {}, b: { after: ["a"] }, c: { after: ["a"] } }), 1)
     const { claims } = await one.turn([], 1)
-    const told = Promise.withResolvers<void>()
-    two.store.onWake(told.resolve)
+    const woken = Promise.withResolvers<void>()
+    two.store.onWake(woken.resolve)
     await listening(1)
     expect((await one.turn(claims.map(ended), 1)).claims).toHaveLength(1)
-    await told.promise
+    await woken.promise
     expect((await two.turn([], 9)).claims).toHaveLength(1)
   })
 
@@ -299,14 +299,14 @@ describe("the ready queue", () => {
         [id, priority],
       )
     await start(server, workflow({ x: {} }), 3)
-    const taken: number[] = []
+    const claimed: number[] = []
     for (let more = true; more;) {
-      const turn = await server.turn([], 2 - taken.length)
-      taken.push(...turn.claims.map(({ row }) => row))
-      more = turn.more && taken.length < 2
+      const turn = await server.turn([], 2 - claimed.length)
+      claimed.push(...turn.claims.map(({ row }) => row))
+      more = turn.more && claimed.length < 2
     }
-    expect(taken).toHaveLength(2)
-    expect(taken).not.toContain(id)
+    expect(claimed).toHaveLength(2)
+    expect(claimed).not.toContain(id)
     const [{ left } = { left: -1 }] = await query<{ left: number }>(`SELECT count(*)::int AS left FROM "${schema}".ready_queue`)
     expect(left).toBe(1)
   })

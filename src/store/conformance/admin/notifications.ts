@@ -37,9 +37,9 @@ export const notificationTests = (open: Open<Store & NotificationStore>): void =
       const [a] = await world.claim()
       await world.turn({ changes: [world.ended(a!, status)] })
       expect(await world.store.nextNotificationMs()).toBe(0)
-      const taken = await world.store.claimNotifications(LEASE)
-      expect(taken.map(({ kind, target }) => [kind, target])).toEqual(owed)
-      expect(taken.every(({ runId, tries }) => runId === run.id && tries === 1)).toBe(true)
+      const claimed = await world.store.claimNotifications(LEASE)
+      expect(claimed.map(({ kind, target }) => [kind, target])).toEqual(owed)
+      expect(claimed.every(({ runId, tries }) => runId === run.id && tries === 1)).toBe(true)
     })
 
     it("are recorded for a cancelled run, also before its start", async () => {
@@ -121,8 +121,8 @@ export const notificationTests = (open: Open<Store & NotificationStore>): void =
       const world = await setup(open)
       await world.start({ ...workflow({ a: {} }), deadlineMs: 1000 })
       world.clock.pass(1000)
-      const taken = await world.store.claimNotifications(LEASE)
-      await world.store.removeNotifications(taken.map(({ id }) => id))
+      const claimed = await world.store.claimNotifications(LEASE)
+      await world.store.removeNotifications(claimed.map(({ id }) => id))
       expect(await world.store.nextNotificationMs()).toBeNull()
     })
   })

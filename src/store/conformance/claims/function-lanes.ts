@@ -18,7 +18,7 @@ const call = (name: string, queue = "default", labels: string[] = []) =>
     { name: `${name}-${queue}${labels.join("")}` },
   )
 
-const taken = async (world: World<Backend>, ...lanes: string[]): Promise<string[]> => {
+const claimedFrom = async (world: World<Backend>, ...lanes: string[]): Promise<string[]> => {
   const { claims } = await world.turn({ claim: 9, lanes })
   return claims.map(({ run }) => run.workflow).toSorted()
 }
@@ -30,10 +30,10 @@ export const callTests = (open: Open<Backend>): void => {
       await world.start(call("resize"))
       await world.start(call("resize", "media", ["gpu"]))
       await world.start(call("send"))
-      expect(await taken(world, "q:*")).toEqual([])
-      expect(await taken(world, "q:default", "f:media||gpu", "h:default")).toEqual([])
-      expect(await taken(world, "f:default|resize", "f:media|resize")).toEqual(["resize-default"])
-      expect(await taken(world, "f:media|resize|gpu")).toEqual(["resize-mediagpu"])
+      expect(await claimedFrom(world, "q:*")).toEqual([])
+      expect(await claimedFrom(world, "q:default", "f:media||gpu", "h:default")).toEqual([])
+      expect(await claimedFrom(world, "f:default|resize", "f:media|resize")).toEqual(["resize-default"])
+      expect(await claimedFrom(world, "f:media|resize|gpu")).toEqual(["resize-mediagpu"])
     })
 
     it("are claimed from every queue through the lane of the function in all queues", async () => {
@@ -43,12 +43,12 @@ export const callTests = (open: Open<Backend>): void => {
       await world.start(call("resize", "media", ["gpu"]))
       await world.start(call("send"))
       await world.start(workflow({ a: {} }, { name: "plain" }))
-      expect(await taken(world, "f:*|res", "f:*|resizes")).toEqual([])
-      expect(await taken(world, "q:*", "f:*|resize")).toEqual(["plain", "resize-default", "resize-media"])
-      expect(await taken(world, "q:*", "f:*|resize")).toEqual([])
-      expect(await taken(world, "f:*||gpu")).toEqual([])
-      expect(await taken(world, "f:*|resize|gpu")).toEqual(["resize-mediagpu"])
-      expect(await taken(world, "f:*|send", "f:*|other")).toEqual(["send-default"])
+      expect(await claimedFrom(world, "f:*|res", "f:*|resizes")).toEqual([])
+      expect(await claimedFrom(world, "q:*", "f:*|resize")).toEqual(["plain", "resize-default", "resize-media"])
+      expect(await claimedFrom(world, "q:*", "f:*|resize")).toEqual([])
+      expect(await claimedFrom(world, "f:*||gpu")).toEqual([])
+      expect(await claimedFrom(world, "f:*|resize|gpu")).toEqual(["resize-mediagpu"])
+      expect(await claimedFrom(world, "f:*|send", "f:*|other")).toEqual(["send-default"])
     })
 
     it("are claimed by the advance that unblocks them, in turn when it may claim fewer", async () => {
@@ -73,12 +73,12 @@ export const callTests = (open: Open<Backend>): void => {
         await world.start(labelled(queue, ["gpu"]))
         await world.start(labelled(queue, ["eu", "gpu"]))
       }
-      expect(await taken(world, ...lanesOf({ queues: "all", labels: [], handlers: [] }))).toEqual([])
-      expect(await taken(world, ...lanesOf({ queues: "all", labels: ["gpu"], handlers: [] }))).toEqual([
+      expect(await claimedFrom(world, ...lanesOf({ queues: "all", labels: [], handlers: [] }))).toEqual([])
+      expect(await claimedFrom(world, ...lanesOf({ queues: "all", labels: ["gpu"], handlers: [] }))).toEqual([
         "default-gpu",
         "media-gpu",
       ])
-      expect(await taken(world, ...lanesOf({ queues: "all", labels: ["gpu", "eu"], handlers: [] }))).toEqual([
+      expect(await claimedFrom(world, ...lanesOf({ queues: "all", labels: ["gpu", "eu"], handlers: [] }))).toEqual([
         "default-eu-gpu",
         "media-eu-gpu",
       ])
@@ -89,10 +89,10 @@ export const callTests = (open: Open<Backend>): void => {
       await world.store.putQueue("media", { paused: true })
       await world.start(call("resize", "media"))
       await world.start(call("send", "media"))
-      expect(await taken(world, "q:*", "f:*|resize", "f:*|send")).toEqual([])
+      expect(await claimedFrom(world, "q:*", "f:*|resize", "f:*|send")).toEqual([])
       await world.store.putQueue("media", { paused: false, concurrency: 1 })
-      expect(await taken(world, "q:*", "f:*|resize", "f:*|send")).toHaveLength(1)
-      expect(await taken(world, "f:media|resize", "f:media|send")).toEqual([])
+      expect(await claimedFrom(world, "q:*", "f:*|resize", "f:*|send")).toHaveLength(1)
+      expect(await claimedFrom(world, "f:media|resize", "f:media|send")).toEqual([])
       expect(await world.store.getQueue("media")).toMatchObject({ ready: 1, running: 1 })
     })
 
@@ -110,7 +110,7 @@ export const callTests = (open: Open<Backend>): void => {
       expect(served.size).toBe(70)
       for (const name of queues) await world.store.putQueue(name, { paused: true })
       await world.start(call("f", "zz"))
-      expect(await taken(world, "f:*|f")).toEqual(["f-zz"])
+      expect(await claimedFrom(world, "f:*|f")).toEqual(["f-zz"])
       expect(await world.turn({ claim: 9, lanes: ["f:*|f"] })).toMatchObject({ claims: [], more: false })
     })
 
@@ -148,7 +148,7 @@ export const callTests = (open: Open<Backend>): void => {
         const world = await setup(open)
         await world.start(workflow({ a: step(), b: step(["a"], { function: "send" }) }))
         expect(await following(world, 9, "q:*", "f:*|step")).toEqual([])
-        expect(await taken(world, "f:*|send")).toEqual(["test"])
+        expect(await claimedFrom(world, "f:*|send")).toEqual(["test"])
       })
 
       it("do not overtake a ready row of their lane", async () => {
@@ -163,7 +163,7 @@ export const callTests = (open: Open<Backend>): void => {
         await world.start(workflow({ a: step(), b: step(["a"], { queue: "media" }) }))
         expect(await following(world, 9, "f:*|step")).toEqual([])
         await world.store.putQueue("media", { paused: false })
-        expect(await taken(world, "f:*|step")).toEqual(["test"])
+        expect(await claimedFrom(world, "f:*|step")).toEqual(["test"])
       })
     })
 

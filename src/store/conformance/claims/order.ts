@@ -88,9 +88,9 @@ export const orderTests = (open: Open): void => {
       const doomed = await world.start(flow("a", 3000), { priority: 9 })
       await world.start(flow("b", 1), { priority: 1 })
       await world.store.requestCancel(doomed.id, "cancel")
-      let taken: string[] = []
-      for (let turns = 0; taken.length === 0 && turns < 5; turns++) taken = names(world, await world.claim(10))
-      expect(taken).toEqual(["b0"])
+      let claimed: string[] = []
+      for (let turns = 0; claimed.length === 0 && turns < 5; turns++) claimed = names(world, await world.claim(10))
+      expect(claimed).toEqual(["b0"])
     })
 
     it("is not blocked by rows of a paused run or under a full limit", async () => {
@@ -99,15 +99,15 @@ export const orderTests = (open: Open): void => {
       await world.start({ ...flow("b", 1500), concurrency: 1 }, { priority: 8 })
       await world.start(flow("c", 1), { priority: 1 })
       await world.store.setPaused(paused.id, true)
-      const taken: string[] = []
+      const claimed: string[] = []
       let more = true
       for (let turns = 0; more; turns++) {
         expect(turns).toBeLessThan(6)
         const turn = await world.turn({ claim: 10 })
-        taken.push(...names(world, turn.claims))
+        claimed.push(...names(world, turn.claims))
         more = turn.more
       }
-      expect(taken).toEqual(["b0", "c0"])
+      expect(claimed).toEqual(["b0", "c0"])
     })
   })
 }

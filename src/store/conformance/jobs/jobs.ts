@@ -234,7 +234,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       const [claim] = await world.claimJobs(1)
       const { events } = await world.turn({ changes: [world.ended(claim!, "failed")] })
       expect(await status(world, a!, b!, c!, other!)).toEqual(["FAILED", "BLOCKED", "BLOCKED", "READY"])
-      expect(events.map(({ jobId, status: told }) => [jobId, told])).toEqual([
+      expect(events.map(({ jobId, status: emitted }) => [jobId, emitted])).toEqual([
         [a!.id, "FAILED"],
         [b!.id, "BLOCKED"],
         [c!.id, "BLOCKED"],

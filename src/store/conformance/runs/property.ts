@@ -129,7 +129,7 @@ export class Chaos {
   changes(all = false): Change[] {
     const taken = this.held.filter(() => all || this.chance(2) === 0)
     this.held = this.held.filter((held) => !taken.includes(held))
-    const changes = taken.flatMap(({ claim, gate }) => (gate ? this.judge(claim) : this.end(claim, all)))
+    const changes = taken.flatMap(({ claim, gate }) => (gate ? this.evaluate(claim) : this.end(claim, all)))
     const old = all ? undefined : this.pick(this.past)
     if (old !== undefined) changes.splice(this.chance(changes.length + 1), 0, old)
     if (changes.length > 0 && !all && this.chance(3) === 0) changes.push(changes[0]!)
@@ -156,7 +156,7 @@ export class Chaos {
     }
   }
 
-  judge(claim: TaskClaim): Change[] {
+  evaluate(claim: TaskClaim): Change[] {
     const node = this.flow.nodes[claim.node]!
     const total = this.totalOf(claim.node)
     const gather = claim.kind !== "task" && claim.childrenCreated > 0 && claim.childrenPending === 0

@@ -334,8 +334,8 @@ describe("a turn of successes", () => {
     await lock.query("COMMIT")
     expect((await first).rejected).toEqual([])
     expect(names(world, (await second).claims)).toEqual(["c"])
-    const told = ofTurns(await logged()).map(({ task, status }) => `${task} ${status}`)
-    expect(told.slice(-5)).toEqual(["x running", "x success", "a running", "a success", "c dispatched"])
+    const emitted = ofTurns(await logged()).map(({ task, status }) => `${task} ${status}`)
+    expect(emitted.slice(-5)).toEqual(["x running", "x success", "a running", "a success", "c dispatched"])
   })
 })
 
@@ -364,11 +364,11 @@ describe("a turn of several runs", () => {
     const other = await another(world)
     await world.start(workflow(tasks))
     const { claims } = await world.turn({ claim: 1 })
-    const told = Promise.withResolvers<void>()
-    other.onWake(told.resolve)
+    const woken = Promise.withResolvers<void>()
+    other.onWake(woken.resolve)
     while ((await ask(database.url, LISTENING, [`LISTEN "ork_${schema}"`])).length === 0);
     expect((await next(world, claims, { claim: 1 })).claims).toHaveLength(1)
-    await told.promise
+    await woken.promise
   })
 })
 
@@ -378,7 +378,7 @@ class Calm extends Chaos {
     const taken = this.held.filter(() => all || this.chance(3) > 0)
     this.held = this.held.filter((held) => !taken.includes(held))
     return taken.flatMap(({ claim, gate }) => {
-      if (gate) return this.judge(claim)
+      if (gate) return this.evaluate(claim)
       return this.chance(12) === 0 ? this.end(claim, all) : [this.world.ended(claim, "success", claim.row)]
     })
   }
@@ -419,10 +419,10 @@ describe("random plain graphs", () => {
     await fc.assert(
       fc.asyncProperty(plan, async ({ seed, tasks, steps }) => {
         const world = await setup(open, seed)
-        const told: StoreEvent[] = []
+        const emitted: StoreEvent[] = []
         const turn: World["turn"] = async (input) => {
           const advanced = await world.turn(input)
-          told.push(...advanced.events)
+          emitted.push(...advanced.events)
           expect(advanced.claims.length).toBeLessThanOrEqual(input?.claim ?? 0)
           return advanced
         }
@@ -435,7 +435,7 @@ describe("random plain graphs", () => {
         await calm.finish()
         await check(calm)
         claimedAtOnce += await neverEnqueued()
-        expect(ofTurns(await logged())).toEqual(ofTurns(told))
+        expect(ofTurns(await logged())).toEqual(ofTurns(emitted))
         await world.close()
       }),
       { numRuns: process.env["ORK_TEST_ALL"] === "1" ? 40 : 15, endOnFailure: false },
