@@ -1,5 +1,6 @@
 // Reads `*.ork-test.yaml`: cases of one workflow, each with params, mocks and what is expected.
 
+import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import { basename, dirname, join, resolve } from "node:path"
 import { z } from "zod"
@@ -9,6 +10,7 @@ import { type DefinitionProblem, type Path, pathText, problemText } from "../../
 import { parseDuration } from "../../core/values/quantities.ts"
 import { RUN_STATUSES, type RunStatus, TASK_STATUSES, type TaskStatus } from "../../core/model/status.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import { bindParams } from "../../core/rules/runs/params.ts"
 import { problemsOfIssues } from "../../definition/schema-issues.ts"
 import { duration, either, json, object, record, strictObject, text } from "../../definition/schema-parts.ts"
 import { readDocument, type TextDocument } from "../../definition/text-document.ts"
@@ -17,7 +19,7 @@ import { InvalidDefinitionError } from "../../sdk/errors.ts"
 import type { GraphDefinition } from "../../sdk/graph/graph.ts"
 import { yaml } from "../../sdk/graph/yaml.ts"
 import { InputError } from "../terminal/errors.ts"
-import { nodeOfKey } from "./task-keys.ts"
+import { keyOf, nodeOfKey } from "./task-keys.ts"
 
 export const CASES_SUFFIX = /\.ork-test\.ya?ml$/
 
@@ -104,9 +106,11 @@ export const readCases = async (cwd: string, file: string): Promise<CaseFile> =>
   const parsed = caseFile.safeParse(document.value, { reportInput: true })
   if (!parsed.success) throw reject(problemsOfIssues(parsed.error.issues))
   const named = parsed.data.workflow ?? basename(file).replace(CASES_SUFFIX, ".yaml")
-  const { definition, workflow } = readWorkflow(join(dirname(path), named), (message) =>
-    reject([{ path: ["workflow"], message }]),
-  )
+  const workflowFile = join(dirname(path), named)
+  const rejectWorkflow = (message: string): InputError => reject([{ path: ["workflow"], message }])
+  if (!existsSync(workflowFile))
+    throw rejectWorkflow(`there is no file ${named} beside the cases; name that of the workflow with workflow: FILE`)
+  const { definition, workflow } = readWorkflow(workflowFile, rejectWorkflow)
   const unknown = problemsOfCases(parsed.data, workflow)
   if (unknown.length > 0) throw reject(unknown)
   const lineOf = (at: Path): number => document.locate(at, true).line
@@ -141,17 +145,42 @@ const toCase = (name: string, given: CaseDocument["cases"][string], line: number
   limitMs: parseDuration(given.limit ?? DEFAULT_LIMIT)!,
 })
 
-/** Returns a problem for each task that does not exist, and each duration and instant that cannot be read. */
+/** Returns the problems of mocks that say two things, or nothing. */
+const mockProblem = ({ output, error, fatal }: MockedAttempt): string | null => {
+  if (output !== undefined && error !== undefined) return "must have an output or an error, not both"
+  return fatal === true && error === undefined ? "must have an error, because it is fatal" : null
+}
+
+/** Returns why no task or instance has a key that names a task; null: one may. `isMock`: only tasks and instances of all fan-outs count. */
+const instanceProblem = (workflow: CompiledWorkflow, key: string, isMock: boolean): string | null => {
+  const { node, path } = nodeOfKey(workflow, key)!
+  if (path === "") return null
+  const example = keyOf(workflow, node.name, Array.from(node.name.split("."), () => 0).join("."))
+  const isComplete = path.split(".").length === (example.match(/\[/g)?.length ?? 0)
+  if (keyOf(workflow, node.name, path) === key && (isComplete || !isMock)) return null
+  return example === node.name
+    ? `${node.name} has no instances: it is in no fan-out`
+    : `there is no instance ${key}; an instance of this task is ${example}`
+}
+
+/**
+ * Returns a problem for each task that does not exist, for params that the workflow does not take, for mocks without a meaning, and for
+ * each duration and instant that cannot be read.
+ */
 const problemsOfCases = ({ cases }: CaseDocument, workflow: CompiledWorkflow): DefinitionProblem[] => {
   const problems: DefinitionProblem[] = []
-  for (const [name, { mocks = {}, expect, limit, now }] of Object.entries(cases)) {
+  for (const [name, { params = {}, mocks = {}, expect, limit, now }] of Object.entries(cases)) {
     const at = ["cases", name]
     const checkDuration = (value: unknown, path: Path): void => {
       if (value !== undefined && parseDuration(value) === null)
         problems.push({ path, message: "must be a duration, such as 90s or 2h" })
     }
-    const checkTask = (key: string, path: Path): void => {
-      if (nodeOfKey(workflow, key) !== null) return
+    const checkTask = (key: string, path: Path, isMock = false): void => {
+      if (nodeOfKey(workflow, key) !== null) {
+        const problem = instanceProblem(workflow, key, isMock)
+        if (problem !== null) problems.push({ path, message: problem, key: true })
+        return
+      }
       const suggestion = nearest(
         key,
         workflow.nodes.map((node) => node.name),
@@ -163,9 +192,17 @@ const problemsOfCases = ({ cases }: CaseDocument, workflow: CompiledWorkflow): D
       problems.push({ path: [...at, "now"], message: "must be an instant" })
     checkDuration(limit, [...at, "limit"])
     checkDuration(expect.duration, [...at, "expect", "duration"])
+    const bound = bindParams(workflow, { values: params as JsonObject })
+    for (const { path, ...problem } of bound.ok ? [] : bound.problems)
+      problems.push({ ...problem, path: [...at, ...path.split(".")], key: true })
     for (const [key, given] of Object.entries(mocks)) {
-      checkTask(key, [...at, "mocks", key])
-      for (const { duration: takes } of [given].flat()) checkDuration(takes, [...at, "mocks", key])
+      const path = [...at, "mocks", key]
+      checkTask(key, path, true)
+      for (const attempt of [given].flat() as MockedAttempt[]) {
+        checkDuration(attempt.duration, path)
+        const message = mockProblem(attempt)
+        if (message !== null) problems.push({ path, message, key: true })
+      }
     }
     for (const field of ["tasks", "attempts", "outputs", "errors"] as const) {
       for (const key of Object.keys(expect[field] ?? {})) checkTask(key, [...at, "expect", field, key])

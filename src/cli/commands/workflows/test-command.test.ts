@@ -117,6 +117,10 @@ cases:
         { case: "fails <&>", passed: false, differences: [{ path: "status", line: 18 }] },
       ],
     ])
+    expect(await ork("--junit", "none/report.xml")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("--junit: the report cannot be written: ENOENT") as string,
+    })
     const xml = await readFile(join(cwd, "report.xml"), "utf8")
     expect(xml).toContain('<testsuite name="ork test" tests="2" failures="1">')
     expect(xml).toContain('name="fails &lt;&amp;&gt;"')
@@ -146,8 +150,33 @@ cases:
     ["an unknown field", "cases:\n  x:\n    expect: { state: failed }", ':3:15: cases.x.expect.state: unknown field "state"'],
     ["a bad status", "cases: { x: { expect: { tasks: { load: done } } } }", "must be one of pending"],
     ["a bad duration", "cases: { x: { limit: soon, expect: {} } }", ":1:22: cases.x.limit: must be a duration"],
-    ["a missing workflow", "workflow: none.yaml\ncases: {}", ":1:11: workflow: "],
-    ["missing params", "cases:\n  x: { expect: {} }", ":2: the params of etl is not valid: day: is required (date)"],
+    ["a missing workflow", "workflow: none.yaml\ncases: {}", ":1:11: workflow: there is no file none.yaml beside the cases"],
+    ["missing params", "cases:\n  x: { expect: {} }", "cases.x.params.day: is required (date)"],
+    [
+      "unknown params, before any case runs",
+      "cases:\n  y: { params: { day: 2026-01-31 }, expect: {} }\n  x: { params: { dya: 2026-01-31 }, expect: {} }",
+      ':3:18: cases.x.params.dya: is not a param of the workflow; it has day (did you mean "day"?)',
+    ],
+    [
+      "an instance of a task in no fan-out",
+      "cases:\n  x:\n    mocks:\n      extract[0]: {}\n    expect: {}",
+      ":4:7: cases.x.mocks.extract[0]: extract has no instances: it is in no fan-out",
+    ],
+    [
+      "an instance with too many indexes",
+      "cases:\n  x:\n    expect:\n      attempts: { 'load[0][1]': 1 }",
+      "there is no instance load[0][1]; an instance of this task is load[0]",
+    ],
+    [
+      "a mock that succeeds and fails",
+      "cases: { x: { mocks: { load: [{ output: 1, error: x }] }, expect: {} } }",
+      ":1:24: cases.x.mocks.load: must have an output or an error, not both",
+    ],
+    [
+      "a mock that is fatal without an error",
+      "cases: { x: { mocks: { load: { fatal: true } }, expect: {} } }",
+      "cases.x.mocks.load: must have an error, because it is fatal",
+    ],
   ])("names the line of %s, and exits with 2", async (_, cases, message) => {
     const { ork } = await setup(cases)
     const { code, stderr } = await ork()

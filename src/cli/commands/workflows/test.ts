@@ -31,11 +31,17 @@ export const test = async (context: Context, paths: string[], { filter = "", jso
     reports.push(report)
     if (json !== true) for (const line of caseLines(report)) print(context, line)
   }
-  if (junit !== undefined) await writeFile(resolve(context.cwd, junit), junitXml(reports))
+  if (junit !== undefined) await writeReport(resolve(context.cwd, junit), junitXml(reports))
   const failed = reports.filter(({ differences }) => differences.length > 0).length
   if (json === true) printJson(context, reportJson(reports))
   else print(context, `${plural(reports.length, "case")}, ${failed === 0 ? "all passed" : `${failed} failed`}`)
   return failed === 0 ? 0 : 1
+}
+
+const writeReport = async (path: string, text: string): Promise<void> => {
+  await writeFile(path, text).catch((error: Error) => {
+    throw new InputError(`--junit: the report cannot be written: ${error.message}; name a file in a folder that exists`)
+  })
 }
 
 const reportOf = async (file: CaseFile, given: TestCase): Promise<CaseReport> => {
