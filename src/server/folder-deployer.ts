@@ -2,7 +2,7 @@
 // file is logged, and its deployed version stays; so does the workflow of a removed file.
 
 import { type FSWatcher, watch } from "node:fs"
-import { readdir, readFile } from "node:fs/promises"
+import { readdir, readFile, stat } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { Logger } from "pino"
 import type { Clock } from "../core/model/ports.ts"
@@ -18,6 +18,8 @@ import type { ParsedDefinition } from "../definition/parse.ts"
 /** Editors write a file in several steps. */
 const DEBOUNCE_MS = 100
 const RETRY_MS = 1000
+/** A watcher follows a folder that is renamed, and not its path: git-sync, for example, replaces a symbolic link. */
+const CHECK_PATHS_MS = 2000
 
 export interface FolderDeployerOptions {
   folder: string
@@ -49,9 +51,12 @@ export class FolderDeployer {
   /** File of each deployed workflow. */
   readonly #sources = new Map<string, string>()
   /** Watchers by folder: of the definitions, and of the files that they name. */
-  readonly #watchers = new Map<string, FSWatcher>()
+  readonly #watchers = new Map<string, { watcher: FSWatcher; identity: string }>()
   #cancelDeploy: (() => void) | null = null
+  #cancelCheck: (() => void) | null = null
   #deploying: Promise<void> = Promise.resolve()
+  #checking: Promise<void> = Promise.resolve()
+  #isStopped = false
 
   constructor(options: FolderDeployerOptions) {
     this.#options = options
@@ -59,28 +64,53 @@ export class FolderDeployer {
 
   /** Resolves when the folder is deployed. Rejects when it cannot be read. */
   async start(): Promise<void> {
-    this.#watch(this.#options.folder)
+    await this.#watch(this.#options.folder)
     await this.#deployAll()
+    this.#checkPathsLater()
   }
 
   async stop(): Promise<void> {
-    for (const watcher of this.#watchers.values()) watcher.close()
-    this.#watchers.clear()
+    this.#isStopped = true
     this.#cancelDeploy?.()
+    this.#cancelCheck?.()
+    await this.#checking
     await this.#deploying
+    for (const { watcher } of this.#watchers.values()) watcher.close()
+    this.#watchers.clear()
   }
 
-  #watch(folder: string): void {
+  async #watch(folder: string): Promise<void> {
     if (this.#watchers.has(folder)) return
+    const identity = await identityOf(folder)
     const watcher = watch(folder, { persistent: false }, () => this.#deployLater(DEBOUNCE_MS))
-    this.#watchers.set(folder, watcher)
+    this.#watchers.set(folder, { watcher, identity })
     watcher.on("error", (error) => {
       this.#options.log.warn({ folder, error: String(error) }, "the folder is no longer watched")
       this.#watchers.delete(folder)
     })
   }
 
+  #checkPathsLater(): void {
+    if (this.#isStopped) return
+    this.#cancelCheck = this.#options.clock.after(CHECK_PATHS_MS, () => {
+      this.#checking = this.#checkPaths().finally(() => this.#checkPathsLater())
+    })
+  }
+
+  /** Watches folders again whose paths lead elsewhere now, and deploys what is there. */
+  async #checkPaths(): Promise<void> {
+    for (const [folder, { watcher, identity }] of this.#watchers) {
+      const current = await identityOf(folder).catch(() => null)
+      if (current === null || current === identity) continue
+      watcher.close()
+      this.#watchers.delete(folder)
+      await this.#watch(folder).catch(() => {})
+      this.#deployLater(DEBOUNCE_MS)
+    }
+  }
+
   #deployLater(ms: number): void {
+    if (this.#isStopped) return
     this.#cancelDeploy?.()
     this.#cancelDeploy = this.#options.clock.after(ms, () => {
       this.#deploying = this.#deploying.then(() =>
@@ -121,7 +151,7 @@ export class FolderDeployer {
     const current = JSON.stringify(collected.ok ? [collected.bundle?.hash ?? "", collected.warnings] : collected.problems)
     if (current === definition.deployed) return
     if (collected.ok) {
-      for (const path of collected.paths) this.#watch(join(folder, dirname(path)))
+      for (const path of collected.paths) await this.#watch(join(folder, dirname(path)))
       await this.#deploy(file, parsed, collected)
       logWarnings(log, file, collected.warnings)
     } else {
@@ -159,6 +189,11 @@ export class FolderDeployer {
     this.#sources.set(name, file)
     if (outcome !== "same") log.info({ file, workflow: name, version, files: paths }, "deployed")
   }
+}
+
+const identityOf = async (folder: string): Promise<string> => {
+  const { dev, ino } = await stat(folder)
+  return `${dev}:${ino}`
 }
 
 const logWarnings = (log: Logger, file: string, warnings: Problem[]): void => {

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { ork, temporaryFolder } from "../support/ork.ts"
@@ -273,6 +273,28 @@ describe("ork serve --dir", () => {
     rmSync(file)
     await server.process.printed(/its workflow stays deployed until it is deleted/)
     expect(await version("hello")).toBe(2)
+  })
+
+  it("follows a symbolic link that is replaced, as git-sync does", async () => {
+    const cwd = temporaryFolder()
+    const write = (revision: string, command: string): void => {
+      mkdirSync(join(cwd, revision), { recursive: true })
+      writeFileSync(join(cwd, revision, "hello.yaml"), `name: hello\ntasks: { a: { command: echo ${command} } }\n`)
+    }
+    const checkOut = (revision: string): void => {
+      symlinkSync(revision, join(cwd, "next"))
+      renameSync(join(cwd, "next"), join(cwd, "current"))
+    }
+    write("r1", "one")
+    checkOut("r1")
+    const server = await startServer(["--dir", "current"], { cwd })
+    const version = async (): Promise<unknown> => (await server.call("GET", "/workflows/hello")).body["version"]
+    expect(await version()).toBe(1)
+    write("r2", "two")
+    checkOut("r2")
+    await probe(async () => ((await version()) === 2 ? true : null))
+    write("r2", "three")
+    await probe(async () => ((await version()) === 3 ? true : null))
   })
 })
 
