@@ -45,7 +45,7 @@ describe("a change of a job whose stop was requested", () => {
 })
 
 describe("a change inside an overdue group", () => {
-  const inside: OverdueRow = { isOverdue: false, timeoutMs: null, holdsSlots: true }
+  const inside: OverdueRow = { isOverdue: false, timeoutMs: null, usesSlots: true }
 
   it("cancels an attempt that would be tried again, wait or be released", () => {
     for (const change of [retry, wait, release])
@@ -58,7 +58,7 @@ describe("a change inside an overdue group", () => {
 
   it("keeps the change of a row without slots, and reports that the row stays open", () => {
     for (const change of [wait, release])
-      expect(amendOverdueChange(change, { ...inside, holdsSlots: false }, NOW)).toEqual({ change, leavesOpenRow: true })
+      expect(amendOverdueChange(change, { ...inside, usesSlots: false }, NOW)).toEqual({ change, leavesOpenRow: true })
     const enqueue: Change = { ...fence, kind: "enqueue", lane: "l", limits: [] }
     expect(amendOverdueChange(enqueue, inside, NOW)).toEqual({ change: enqueue, leavesOpenRow: true })
   })
@@ -69,7 +69,7 @@ describe("a change inside an overdue group", () => {
   })
 
   it("fails the overdue group with its timeout and cancels containers inside it", () => {
-    const overdue = { isOverdue: true, timeoutMs: 60_000, holdsSlots: false }
+    const overdue = { isOverdue: true, timeoutMs: 60_000, usesSlots: false }
     expect(amendOverdueChange(gather("failed"), overdue, NOW).change).toMatchObject({
       status: "failed",
       error: "timed out after 1m",

@@ -33,8 +33,8 @@ export interface OverdueRow {
   isOverdue: boolean
   /** Timeout of the row's own node, or null. */
   timeoutMs: number | null
-  /** The row has an attempt that occupies slots: it is neither claimed by the gate nor waiting. */
-  holdsSlots: boolean
+  /** The row has an attempt that uses slots: it is neither claimed by the gate nor waiting. */
+  usesSlots: boolean
 }
 
 export interface AmendedChange<C> {
@@ -52,7 +52,7 @@ export const amendOverdueChange = <C extends Change>(change: C, row: OverdueRow,
       return { change: cancelled(change, nowMs), leavesOpenRow: false }
     case "wait":
     case "release":
-      return row.holdsSlots ? { change: cancelled(change, nowMs), leavesOpenRow: false } : { change, leavesOpenRow: true }
+      return row.usesSlots ? { change: cancelled(change, nowMs), leavesOpenRow: false } : { change, leavesOpenRow: true }
     case "requeue":
     case "enqueue":
     case "expand":

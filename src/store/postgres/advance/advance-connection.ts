@@ -185,7 +185,7 @@ const toInFlight = (claim: Claim, row: ClaimedRow, isGateClaim: boolean): Cached
     lane: row.lane,
     attempt: claim.attempt,
     limits: row.limits,
-    holdsSlots: !isGateClaim,
+    usesSlots: !isGateClaim,
     started: !isJob && claim.wait !== null,
     generation: isJob ? 0 : row.generation,
     priority: isJob ? 0 : claim.run.priority,

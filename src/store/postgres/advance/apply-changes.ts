@@ -29,7 +29,7 @@ import { deleteOldChildren, expandRow } from "./expand.ts"
 import { type Finish, type FinishResult, toFinish } from "./finish.ts"
 import { finishAttempts, type FinishPlan } from "./finish-attempts.ts"
 import { deleteGroupTimeouts, startGroupTimeouts } from "./group-timeouts.ts"
-import { type ChunkResult, openGroup, usesSlots } from "./open-group.ts"
+import { type ChunkResult, openGroup, takesSlots } from "./open-group.ts"
 import { type WaitingAttempt, type WaitingRow, waitRows } from "./waiting.ts"
 
 /** The changes of one attempt, and its row. */
@@ -96,7 +96,7 @@ const limitsOfChildren = (change: Expand | OpenGroup): Limit[] =>
 
 /** Returns whether the changes use or free slots of limits: then what may be claimed is known only after they were applied. */
 export const usesLimits = ({ limits, updates }: ChangePlan): boolean =>
-  limits.length > 0 || updates.some(({ inFlight }) => inFlight.limits !== null && inFlight.holdsSlots)
+  limits.length > 0 || updates.some(({ inFlight }) => inFlight.limits !== null && inFlight.usesSlots)
 
 const LOCK_RUNS = statement("lock_runs", "SELECT 1 FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE")
 
@@ -151,7 +151,7 @@ export const applyChanges = async (tx: Tx, plan: ChangePlan, finishes: FinishInp
 /** Sends the statements of all changes. */
 const send = (tx: Tx, plan: ChangePlan, { finishPlan, gateLanes, named }: FinishInput & { named: NamedLimits }) => {
   const freedLanes = plan.updates.flatMap(({ inFlight, attempt }) =>
-    !inFlight.holdsSlots || attempt.last === null ? [] : inFlight.lane,
+    !inFlight.usesSlots || attempt.last === null ? [] : inFlight.lane,
   )
   return {
     updated: [
@@ -278,7 +278,7 @@ const giveBackSlots = (
   queueLimitsOf: (lane: string) => readonly number[],
 ): void => {
   for (const { inFlight, attempt } of updates) {
-    if (!result.outcomes.has(attempt) || attempt.last === null || !inFlight.holdsSlots) continue
+    if (!result.outcomes.has(attempt) || attempt.last === null || !inFlight.usesSlots) continue
     const ofQueue = queueLimitsOf(inFlight.lane)
     result.freed.free(inFlight.limits)
     result.freed.free(ofQueue)
@@ -298,7 +298,7 @@ const useGroupSlots = async (
 ): Promise<void> => {
   const used = expands.flatMap(({ attempt }) =>
     attempt.expands.flatMap((change, i) =>
-      change.kind === "open_group" && usesSlots(change) && chunks.get(attempt)![i] === "created" ? idsOf(change.limits) : [],
+      change.kind === "open_group" && takesSlots(change) && chunks.get(attempt)![i] === "created" ? idsOf(change.limits) : [],
     ),
   )
   if (used.length > 0) await useSlots(tx, used)

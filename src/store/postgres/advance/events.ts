@@ -78,16 +78,16 @@ const emitLast = (
   { inFlight, attempt: { start, last } }: AttemptUpdate,
   { at, format, outcome }: { at: string; format: (ms: number) => string; outcome: AppliedUpdate },
 ): void => {
-  const { attempt, holdsSlots, started } = inFlight
+  const { attempt, usesSlots, started } = inFlight
   switch (last?.kind) {
     case "wait": {
       const { startedAt, resumeAt } = outcome.wait!
-      if (!holdsSlots && started && !renewalEmitsEvent(last.waitingOn)) break
+      if (!usesSlots && started && !renewalEmitsEvent(last.waitingOn)) break
       const waiting = waitingView(last.waitingOn, resumeAt)
       emit({
         status: "running",
         at: started ? at : startedAt,
-        attempt: !holdsSlots && !started ? attempt + 1 : attempt,
+        attempt: !usesSlots && !started ? attempt + 1 : attempt,
         waiting,
       })
       break
@@ -115,7 +115,7 @@ const emitLast = (
       emit({ status: last.status, at, attempt, error: last.error })
       break
     case "release":
-      if (holdsSlots) emit({ status: "pending", at, attempt: attempt - 1 })
+      if (usesSlots) emit({ status: "pending", at, attempt: attempt - 1 })
       break
     case "enqueue":
     case "requeue":

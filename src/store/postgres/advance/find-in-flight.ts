@@ -19,7 +19,7 @@ const FIND = statement(
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id LEFT JOIN runs r ON r.seq = t.run_seq`,
 )
 
-type FoundRow = Omit<CachedAttempt, "holdsSlots" | "started" | "jobName"> & { status: TaskStatus; waiting: boolean }
+type FoundRow = Omit<CachedAttempt, "usesSlots" | "started" | "jobName"> & { status: TaskStatus; waiting: boolean }
 
 /** Finds rows in the cache; reads those that another store claimed, or this one before a restart. `lost`: fences without a row. */
 export const findInFlight = async (
@@ -36,7 +36,7 @@ export const findInFlight = async (
   if (unknown.length > 0) {
     const params = { rows: unknown.map(({ row }) => row), attempts: unknown.map(({ attemptId }) => attemptId) }
     for (const { status, waiting, ...row } of await tx.run<FoundRow>(FIND, params))
-      found.set(row.attemptId, { ...row, holdsSlots: status !== "pending" && !waiting, started: status === "running" })
+      found.set(row.attemptId, { ...row, usesSlots: status !== "pending" && !waiting, started: status === "running" })
   }
   const updates: AttemptUpdate[] = []
   const lost: Fence[] = []

@@ -37,7 +37,7 @@ export interface FinishResult {
   gateReady: boolean
   /** Limits of the queues whose slots are freed. */
   queueLimits: QueueLimit[]
-  /** Groups under limits that finished; `opened` ones held slots. */
+  /** Groups under limits that finished; `opened` ones used slots. */
   groups: { limits: number[]; opened: boolean }[]
   /** Rows that were claimed by the statement that unblocked them. */
   claimedOnUnblock: ClaimedRow[]

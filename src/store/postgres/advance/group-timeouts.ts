@@ -89,7 +89,7 @@ export const amendOverdue = async (tx: Tx, updates: AttemptUpdate[]): Promise<Am
     const row = {
       isOverdue: groups.includes(inFlight.row),
       timeoutMs: timeoutOf(tx.workflows, inFlight),
-      holdsSlots: inFlight.holdsSlots,
+      usesSlots: inFlight.usesSlots,
     }
     const amend = <C extends Change>(change: C): AmendedChange<C> => amendOverdueChange(change, row, tx.clock.localNow())
     const amended = changes.last === null ? null : amend(changes.last)

@@ -102,7 +102,7 @@ export const openGroup = async (tx: Tx, { inFlight, change, idsOf, states }: Ope
   const { row, attemptId: attempt, total, offset, rows } = change
   const continues = rows.length === 0 && offset === total
   if (!continues && (rows.length === 0 || offset + rows.length > total)) return "rejected"
-  const full = usesSlots(change) ? takeSlots(idsOf(change.limits), states) : undefined
+  const full = takesSlots(change) ? takeSlots(idsOf(change.limits), states) : undefined
   if (full !== undefined) return (await tx.run(PARK, { row, attempt, full })).length > 0 ? "parked" : "rejected"
   const lane = gateLane({ id: inFlight.runId, private: inFlight.private, rootRunId: inFlight.rootRunId })
   const containers = await (continues
@@ -125,8 +125,8 @@ export const openGroup = async (tx: Tx, { inFlight, change, idsOf, states }: Ope
   return containers.length > 0 ? "created" : "rejected"
 }
 
-/** Returns whether the change uses the slots of its group: with its first rows, or when it continues with existing ones. */
-export const usesSlots = ({ offset, rows }: OpenGroup): boolean => offset === 0 || rows.length === 0
+/** Returns whether the change takes the slots of its group: with its first rows, or when it continues with existing ones. */
+export const takesSlots = ({ offset, rows }: OpenGroup): boolean => offset === 0 || rows.length === 0
 
 /** Counts one slot of each limit as used, unless one is full; returns that one. */
 const takeSlots = (ids: readonly number[], states: Map<number, LimitState>): number | undefined => {

@@ -25,7 +25,7 @@ export interface CachedAttempt {
   attempt: number
   limits: readonly number[] | null
   /** The row uses slots: it neither is pending under a gate claim nor waits. */
-  holdsSlots: boolean
+  usesSlots: boolean
   /** Whether its start was recorded. */
   started: boolean
   /** Generation of the run: grows when the run is retried, or an outcome is overridden. */

@@ -306,7 +306,7 @@ const finishAtGate = (tx: Tx, effects: BatchEffects, row: LoadedRow, decision: G
   row.attemptId = null
   if (row.kind !== "task" && row.childrenCreated === 0) deleteChildren(tx, effects, row, 0)
   if (row.kind === "group") {
-    // A group holds slots from its opening on, or from the moment when a retry continues it.
+    // A group uses slots from its opening on, or from the moment when a retry continues it.
     if (row.hasStartTime) effects.free(row)
     else effects.unparkInPlaceOf(row.limits)
     deleteGroupTimeout(tx, row)

@@ -50,8 +50,8 @@ export const amendOverdue = (tx: Tx, effects: BatchEffects, row: LoadedRow, chan
   const passed = tx.db.all<[number]>(PASSED, row.id).map(([id]) => id)
   if (passed.length === 0) return change
   const isOverdue = passed.includes(row.id)
-  const holdsSlots = row.status !== "pending" && !row.isWaiting
-  const amended = amendOverdueChange(change, { isOverdue, timeoutMs: timeoutOf(tx, row), holdsSlots }, tx.now)
+  const usesSlots = row.status !== "pending" && !row.isWaiting
+  const amended = amendOverdueChange(change, { isOverdue, timeoutMs: timeoutOf(tx, row), usesSlots }, tx.now)
   if (amended.change.kind === "finish") deleteStopRequest(tx, row.id)
   if (amended.leavesOpenRow) effects.markOverdue(passed)
   return amended.change
