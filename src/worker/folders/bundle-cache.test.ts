@@ -37,6 +37,24 @@ test("a bundle is downloaded once, and again after it was removed", async () => 
   expect(read).toHaveBeenCalledTimes(2)
 })
 
+test("a task that begins while its bundle is being removed gets all of its files", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "ork-bundles-"))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  const files = Array.from({ length: 500 }, (_, i) => ({ path: `f${i}`, bytes: Buffer.from("x"), executable: false }))
+  const { hash, bytes } = createBundle(files)
+  const cache = new BundleCache(dataDir, { maxAgeMs: HOUR, maxCount: 0, maxBytes: 0 })
+  const use = (): Promise<string> => cache.use(hash, Date.now(), () => Promise.resolve(bytes)).folder(hash)
+  const count = (folder: string): number => (existsSync(folder) ? readdirSync(folder).length : 0)
+  const folder = await use()
+  cache.release(hash)
+  utimesSync(folder, Date.now() / 1000 - 7200, Date.now() / 1000 - 7200)
+  const sweeping = cache.sweep(Date.now())
+  while (count(folder) === files.length) await new Promise(setImmediate)
+  const used = await use()
+  await sweeping
+  expect(count(used)).toBe(files.length)
+})
+
 test("beyond the limit the oldest bundles are removed, but none that is in use", async () => {
   const { cache, now, use, release, left } = setup(1)
   for (const [i, hours] of [5, 4, 3].entries()) {

@@ -1,6 +1,7 @@
 // Unpacked bundles on the worker's machine. A bundle is downloaded and unpacked once; unused ones are removed beyond limits.
 
-import { utimesSync } from "node:fs"
+import { randomBytes } from "node:crypto"
+import { renameSync, utimesSync } from "node:fs"
 import { readdir, rm, stat, utimes } from "node:fs/promises"
 import { join } from "node:path"
 import { type CachedFolder, type CacheLimits, removeOldDrafts, selectEvicted } from "./eviction.ts"
@@ -62,8 +63,21 @@ export class BundleCache {
       if (this.#users.has(name)) continue
       this.invalidate()
       this.#touchedAt.delete(name)
-      await rm(join(parent, name), { recursive: true, force: true })
+      // Under the name of a draft at once, so that a task that begins now unpacks the bundle again instead of using what is left of it.
+      const removed = join(parent, `${name}.${randomBytes(6).toString("hex")}.part`)
+      if (rename(join(parent, name), removed)) await rm(removed, { recursive: true, force: true })
     }
+  }
+}
+
+/** Returns false when another worker of this machine has removed the folder. */
+const rename = (folder: string, to: string): boolean => {
+  try {
+    renameSync(folder, to)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false
+    throw error
   }
 }
 
