@@ -1,9 +1,10 @@
 // Hourly work of a server and of a program that runs definitions: removes runs, jobs and audit entries past their retention, bundles that
-// no version names and cached outputs that have expired, limits of concurrency keys without tasks, and trims the event log to what streams
+// no version names, folders whose run is gone and cached outputs that have expired, limits of concurrency keys without tasks, and trims the event log to what streams
 // may still resume from. Several processes may do it at once: what one of them has removed is no work for the others.
 
 import type { Logger } from "../ports.ts"
 import type { Clock } from "../../core/model/ports.ts"
+import { LeftFolders } from "./left-folders.ts"
 import {
   removeOldRuns,
   removeOldJobs,
@@ -44,12 +45,14 @@ export interface HousekeepingOptions extends RetentionLimits {
 
 export class Housekeeping {
   readonly #options: HousekeepingOptions
+  readonly #leftFolders: LeftFolders
   readonly #stopped = new AbortController()
   #cancel: (() => void) | null = null
   #working: Promise<void> = Promise.resolve()
 
   constructor(options: HousekeepingOptions) {
     this.#options = options
+    this.#leftFolders = new LeftFolders(options)
   }
 
   start(): void {
@@ -72,6 +75,7 @@ export class Housekeeping {
       const rule = this.#retentionRule()
       if (rule !== null) await this.#removeOldRuns(rule)
       await removeUnusedBundles(this.#options, this.#stopped.signal)
+      await this.#leftFolders.removeSome()
       await removeUnusedCachedOutputs(this.#options, this.#stopped.signal)
       await this.#removeUnfinishedUploads()
       await this.#trim((limit) => store.trimCache(limit))

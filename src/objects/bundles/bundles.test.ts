@@ -83,6 +83,15 @@ test("a bundle is unpacked once, also for concurrent callers, and copied for eac
   expect(readdirSync(join(dataDir, "bundles"))).toEqual([hash])
 })
 
+test("a bundle whose folder was removed, as no version named it, is unpacked again", async () => {
+  const dataDir = folder()
+  const { hash, bytes } = createBundle([file("a.ts", "code")])
+  const bundles = new BundleFolders({ dataDir, read: async () => bytes })
+  rmSync(await bundles.folder(hash), { recursive: true })
+  const [unpacked] = await Promise.all([bundles.folder(hash), bundles.folder(hash)])
+  expect(readFileSync(join(unpacked, "a.ts"), "utf8")).toBe("code")
+})
+
 test("a missing or damaged bundle is reported, leaves no folder, and is read again later", async () => {
   const dataDir = folder()
   const { hash, bytes } = createBundle([file("a")])

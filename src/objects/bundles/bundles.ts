@@ -2,7 +2,7 @@
 // copied once per run into its working folder. A folder appears by a rename, so that nobody sees it incomplete.
 
 import { createHash, randomBytes } from "node:crypto"
-import { constants } from "node:fs"
+import { constants, existsSync } from "node:fs"
 import { cp, mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { ObjectStore } from "../objects.ts"
@@ -73,14 +73,21 @@ export class BundleFolders {
     await this.#once(folder, (draft) => cp(source, draft, { recursive: true, mode: constants.COPYFILE_FICLONE }))
   }
 
-  #once(folder: string, fill: (draft: string) => Promise<void>): Promise<void> {
+  /** Creates a folder, and again when it was removed since: no version named the bundle meanwhile. */
+  async #once(folder: string, fill: (draft: string) => Promise<void>): Promise<void> {
+    const created = this.#created.get(folder)
+    if (created !== undefined) {
+      await created
+      if (existsSync(folder)) return
+      if (this.#created.get(folder) === created) this.#created.delete(folder)
+    }
     let creation = this.#created.get(folder)
     if (creation === undefined) {
       creation = createFolder(folder, fill)
       this.#created.set(folder, creation)
       creation.catch(() => this.#created.delete(folder))
     }
-    return creation
+    await creation
   }
 
   async #unpack(hash: string, draft: string): Promise<void> {
