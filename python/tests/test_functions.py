@@ -100,6 +100,30 @@ main.main()
 """
 
 
+STOPPED_WHILE_IT_WAITS = """
+import os
+import signal
+import threading
+import time
+import ork
+
+def stop_soon(ms):
+    time.sleep(ms / 1000)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+@ork.task
+def main(input, ctx):
+    cancelled = ctx.cancelled
+    threading.Thread(target=stop_soon, args=[STOP_MS]).start()
+    while not cancelled.wait(0.00001):
+        pass
+
+for i in range(1500):
+    STOP_MS = 0.2 + (i % 50) / 100
+    main.main()
+"""
+
+
 class Scripts(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -113,7 +137,7 @@ class Scripts(unittest.TestCase):
 
     def run_script(self, variables):
         command = [sys.executable, self.path("load.py")]
-        return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=True, timeout=60).stdout
 
     def test_a_script_reads_its_input_and_writes_its_output(self):
         with open(self.path("input.json"), "w") as file:
@@ -123,6 +147,11 @@ class Scripts(unittest.TestCase):
         self.assertEqual(printed, "loading\n")
         with open(self.path("output.json")) as file:
             self.assertEqual(json.load(file), {"run": "r1", "index": 4, "rows": 3})
+
+    def test_a_script_sees_a_stop_that_comes_while_it_looks_for_one(self):
+        with open(self.path("load.py"), "w") as file:
+            file.write(STOPPED_WHILE_IT_WAITS)
+        self.assertEqual(self.run_script({}), "null\n" * 1500)
 
     def test_without_ork_a_script_prints_its_result(self):
         self.assertEqual(self.run_script({}), 'loading\n{"run":"","index":null,"rows":null}\n')

@@ -1,5 +1,6 @@
 """The context of a task, the second argument of its function: `def main(input, ctx: ork.Context)`."""
 
+import _thread
 import threading
 from typing import Any, Callable, Dict, Mapping, Optional, TextIO
 
@@ -56,7 +57,7 @@ class Context:
         task: Mapping[str, Any],
         log: Log,
         send: Callable[[Dict[str, Any]], None],
-        on_terminate: Callable[[Callable[[], None]], None],
+        on_terminate: Callable[[Callable[[], object]], None],
     ) -> None:
         self.run_id = task["runId"]
         self.task_id = task["taskId"]
@@ -75,8 +76,10 @@ class Context:
     def cancelled(self) -> threading.Event:
         """An event that is set when the task is cancelled or times out. A function that never uses it is killed at once then."""
         if self._cancelled is None:
-            self._cancelled = threading.Event()
-            self._on_terminate(self._cancelled.set)
+            cancelled = threading.Event()
+            # In a thread of its own: the signal may interrupt a call of the event, whose lock the handler would then wait for.
+            self._on_terminate(lambda: _thread.start_new_thread(cancelled.set, ()))
+            self._cancelled = cancelled
         return self._cancelled
 
     def check(self) -> None:

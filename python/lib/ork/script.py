@@ -68,7 +68,7 @@ def context_of_process() -> Context:
         "logicalDate": variable("LOGICAL_DATE") or None,
     }
 
-    def on_terminate(stop: Callable[[], None]) -> None:
+    def on_terminate(stop: Callable[[], object]) -> None:
         signal.signal(signal.SIGTERM, lambda *_: stop())
 
     return Context(fields, Log(lambda: sys.stdout, lambda: sys.stderr), lambda update: None, on_terminate)
