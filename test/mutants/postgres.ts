@@ -353,7 +353,7 @@ export const POSTGRES_BUGS: PlantedBug[] = [
         replace: "return { plan, existing }",
       },
     ],
-    foundBy: { tests: ["src/store/postgres/jobs/jobs.test.ts", "-t", "deleted meanwhile"] },
+    foundBy: { tests: ["src/store/postgres/jobs/jobs.test.ts"] },
   },
   {
     name: "postgres-removes-awaited-run",
