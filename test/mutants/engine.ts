@@ -113,4 +113,16 @@ export const ENGINE_BUGS: PlantedBug[] = [
     ],
     foundBy: { sim: ["--seeds", "60", "--from", "40", "--every", "40"] },
   },
+  {
+    name: "engine-leaves-freed-slots",
+    bug: "A turn that began while all slots were in use does not claim again when slots were freed during it.",
+    edits: [
+      {
+        file: "src/engine/loop/loop.ts",
+        find: "if (!inboxBatch.exclusive) this.#rowsMayBeLeft = true",
+        replace: "if (inboxBatch.nextBatchSize !== null) this.#rowsMayBeLeft = true",
+      },
+    ],
+    foundBy: { tests: ["src/engine/loop/loop.test.ts", "-t", "when slots were freed during a turn"] },
+  },
 ]

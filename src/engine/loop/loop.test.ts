@@ -30,13 +30,14 @@ const changeOf = (run: number): Change => ({
   limits: [],
 })
 
-/** Returns a loop with two slots, on a store that commits two batches at once, each when the test says so. */
+/** Returns a loop with two slots, which are free at first, on a store that commits two batches at once, each when the test says so. */
 const setup = () => {
   const clock = new VirtualClock()
   const open: { batch: Batch; commit: () => void }[] = []
   const seen: Batch[] = []
   /** Tells which batches the store rejects because of a value. */
   const rejects: { batch: (batch: Batch) => boolean } = { batch: () => false }
+  const slots = { free: 2 }
   const store = {
     advanceConcurrency: { maxConcurrent: 2, minBatch: 1 },
     advance: (batch: Batch): Promise<AdvanceResult> => {
@@ -53,7 +54,7 @@ const setup = () => {
     dispatcher: {
       idle: true,
       has: () => false,
-      claimCapacity: (reserved) => ({ lanes: ["q:default"], maxClaims: Math.max(0, 2 - reserved) }),
+      claimCapacity: (reserved) => ({ lanes: ["q:default"], maxClaims: Math.max(0, slots.free - reserved) }),
       gateCapacity: () => ({ lanes: ["g"], maxClaims: 5 }),
       dispatch: () => undefined,
     },
@@ -83,7 +84,7 @@ const setup = () => {
       await rest()
     }
   }
-  return { loop, seen, open, rest, commit, rejects, untilCommitted }
+  return { loop, seen, open, rest, commit, rejects, slots, untilCommitted }
 }
 
 describe("Loop", () => {
@@ -101,6 +102,29 @@ describe("Loop", () => {
     loop.add(changeOf(2))
     await rest()
     expect(open.map(({ batch }) => batch.work.maxClaims)).toEqual([2, 0])
+    const turns = [...open]
+    for (const i of order) await commit(turns[i]!)
+    expect(open.map(({ batch }) => batch.work.maxClaims)).toEqual([2])
+    await commit(open[0]!)
+    expect(open).toEqual([])
+  })
+
+  it.each([
+    ["first", [0, 1]],
+    ["last", [1, 0]],
+  ])("claims again when slots were freed during a turn that has made rows ready and commits %s", async (_, order) => {
+    const { loop, open, rest, commit, slots } = setup()
+    slots.free = 0
+    loop.start()
+    await rest()
+    await commit(open[0]!)
+    loop.add(changeOf(1))
+    loop.add(changeOf(3))
+    await rest()
+    slots.free = 2
+    loop.add(changeOf(2))
+    await rest()
+    expect(open.map(({ batch }) => batch.work.maxClaims)).toEqual([0, 2])
     const turns = [...open]
     for (const i of order) await commit(turns[i]!)
     expect(open.map(({ batch }) => batch.work.maxClaims)).toEqual([2])

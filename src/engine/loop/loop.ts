@@ -54,8 +54,6 @@ interface Turn {
   batch: Batch
   /** Claims that this turn may still return; they count against the capacity of other turns. */
   reserved: number
-  /** The turn claims less than the free capacity, because other turns have reserved part of it, or may. */
-  sharesCapacity: boolean
 }
 
 export class Loop {
@@ -75,7 +73,10 @@ export class Loop {
   readonly #turnsSince = new Map<Turn, number>()
   /** Sum of `reserved` of the turns in flight. */
   #reserved = 0
-  /** A turn that shared the capacity claimed all it asked for: rows may be left for the capacity that the others do not use. */
+  /**
+   * A turn beside others claimed all it asked for: rows may be left for the capacity that the others do not use, or that was freed
+   * after the turn began and for which another found nothing.
+   */
   #rowsMayBeLeft = false
   #turnWanted = false
   #turnScheduled = false
@@ -248,7 +249,7 @@ export class Loop {
     }
     this.#reserved += batch.work.maxClaims
     if (!sharesCapacity) this.#rowsMayBeLeft = false
-    return { inboxBatch, batch, reserved: batch.work.maxClaims, sharesCapacity }
+    return { inboxBatch, batch, reserved: batch.work.maxClaims }
   }
 
   /** Leaves up to a half to the turn of the next batch, each change of which may end an attempt and unblock a task. */
@@ -263,7 +264,7 @@ export class Loop {
   }
 
   #handleCommit(turn: Turn, advanced: AdvanceResult): void {
-    const { inboxBatch, batch, sharesCapacity } = turn
+    const { inboxBatch, batch } = turn
     this.#failures = 0
     this.#failingSince = null
     this.#problem = null
@@ -271,7 +272,7 @@ export class Loop {
     this.#handle(batch.changes, advanced)
     this.#wakeWhenDue(advanced.nextDueMs, inboxBatch.exclusive)
     if (advanced.claims.length === batch.work.maxClaims) {
-      if (sharesCapacity) this.#rowsMayBeLeft = true
+      if (!inboxBatch.exclusive) this.#rowsMayBeLeft = true
       // All requested rows were claimed and capacity is left: another turn may find more work.
       else if (batch.work.maxClaims > 0 && this.#hasCapacity()) this.#wakeSoon()
     }
