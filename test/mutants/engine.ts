@@ -68,6 +68,18 @@ export const ENGINE_BUGS: PlantedBug[] = [
     foundBy: SIM_ON_SQLITE,
   },
   {
+    name: "engine-launches-lost-claims",
+    bug: "Claims that arrive after their lease was lost are launched.",
+    edits: [
+      {
+        file: "src/engine/loop/loop.ts",
+        find: "batch.holder === this.#parts.holderId() ? advanced : withoutClaims(advanced)",
+        replace: "advanced",
+      },
+    ],
+    foundBy: { tests: ["src/engine/loop/loop.test.ts"] },
+  },
+  {
     name: "engine-keeps-unknown-claims",
     bug: "Claims whose reply was lost are not released.",
     edits: [{ file: "src/engine/loop/loop.ts", find: "if (!known) this.add(", replace: "if (!known && row < 0) this.add(" }],

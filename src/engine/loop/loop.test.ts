@@ -6,7 +6,7 @@ import type { Change } from "../../core/model/change.ts"
 import type { AttemptId, HolderId } from "../../core/model/ids.ts"
 import { InvalidValue } from "../../store/contract/errors.ts"
 import { seededRandom } from "../../store/conformance/world.ts"
-import type { AdvanceResult, Batch } from "../../store/contract/store.ts"
+import type { AdvanceResult, Batch, TaskClaim } from "../../store/contract/store.ts"
 import { VirtualClock } from "../../../test/sim/clock.ts"
 
 const NOTHING: AdvanceResult = {
@@ -33,18 +33,20 @@ const changeOf = (run: number): Change => ({
 /** Returns a loop with two slots, which are free at first, on a store that commits two batches at once, each when the test says so. */
 const setup = () => {
   const clock = new VirtualClock()
-  const open: { batch: Batch; commit: () => void }[] = []
+  const open: { batch: Batch; commit: (advanced?: AdvanceResult) => void }[] = []
   const seen: Batch[] = []
   /** Tells which batches the store rejects because of a value. */
   const rejects: { batch: (batch: Batch) => boolean } = { batch: () => false }
   const slots = { free: 2 }
+  const lease = { holder: "holder" as HolderId }
+  const dispatched: AdvanceResult[] = []
   const store = {
     advanceConcurrency: { maxConcurrent: 2, minBatch: 1 },
     advance: (batch: Batch): Promise<AdvanceResult> => {
       seen.push(batch)
       return rejects.batch(batch)
         ? Promise.reject(new InvalidValue("no"))
-        : new Promise((resolve) => open.push({ batch, commit: () => resolve(NOTHING) }))
+        : new Promise((resolve) => open.push({ batch, commit: (advanced = NOTHING) => resolve(advanced) }))
     },
     listInFlight: async () => [],
   } as unknown as EngineOptions["store"]
@@ -56,9 +58,9 @@ const setup = () => {
       has: () => false,
       claimCapacity: (reserved) => ({ lanes: ["q:default"], maxClaims: Math.max(0, slots.free - reserved) }),
       gateCapacity: () => ({ lanes: ["g"], maxClaims: 5 }),
-      dispatch: () => undefined,
+      dispatch: (advanced) => void dispatched.push(advanced),
     },
-    holderId: () => "holder" as HolderId,
+    holderId: () => lease.holder,
     publish: () => undefined,
     recovered: () => undefined,
   })
@@ -69,9 +71,9 @@ const setup = () => {
       await settle()
     }
   }
-  const commit = async (turn: { commit: () => void }): Promise<void> => {
-    open.splice(open.indexOf(turn as (typeof open)[number]), 1)
-    turn.commit()
+  const commit = async (turn: (typeof open)[number], advanced?: AdvanceResult): Promise<void> => {
+    open.splice(open.indexOf(turn), 1)
+    turn.commit(advanced)
     await rest()
   }
   /** Commits everything, and lets time pass, until the store has got a change of this kind. */
@@ -84,7 +86,14 @@ const setup = () => {
       await rest()
     }
   }
-  return { loop, seen, open, rest, commit, rejects, slots, untilCommitted }
+  /** Lets time pass until a turn is in flight. */
+  const untilOpen = async (): Promise<void> => {
+    while (open.length === 0) {
+      if (!clock.step()) throw new Error("no turn is planned")
+      await rest()
+    }
+  }
+  return { loop, seen, open, rest, commit, rejects, slots, untilOpen, lease, dispatched, untilCommitted }
 }
 
 describe("Loop", () => {
@@ -168,5 +177,20 @@ describe("Loop", () => {
     const parts = seen.filter(({ changes }) => changes.length === 1)
     expect(parts.map(({ work: claim, gate }) => [claim.maxClaims, gate.maxClaims])).toContainEqual([0, 0])
     expect(parts.every(({ gate }) => gate.maxClaims === 0)).toBe(true)
+  })
+
+  it("drops claims that arrive after their lease was lost, and claims again under the new one", async () => {
+    const { loop, open, rest, commit, lease, dispatched, untilOpen } = setup()
+    const claims = [2, 3].map((row) => ({ kind: "task", row }) as TaskClaim)
+    const late = { ...NOTHING, claims, gateClaims: claims, rejected: [{ row: 1, attemptId: "attempt-1" as AttemptId }] }
+    loop.start()
+    await rest()
+    lease.holder = "new-holder" as HolderId
+    await commit(open[0]!, late)
+    expect(dispatched).toEqual([{ ...late, claims: [], gateClaims: [] }])
+    await untilOpen()
+    expect(open.map(({ batch }) => [batch.holder, batch.work.maxClaims])).toEqual([["new-holder", 2]])
+    await commit(open[0]!, late)
+    expect(dispatched[1]).toEqual(late)
   })
 })

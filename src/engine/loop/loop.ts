@@ -269,7 +269,7 @@ export class Loop {
     this.#failingSince = null
     this.#problem = null
     this.#unreserve(turn)
-    this.#handle(batch.changes, advanced)
+    this.#handle(batch.changes, batch.holder === this.#parts.holderId() ? advanced : withoutClaims(advanced))
     this.#wakeWhenDue(advanced.nextDueMs, inboxBatch.exclusive)
     if (advanced.claims.length === batch.work.maxClaims) {
       if (!inboxBatch.exclusive) this.#rowsMayBeLeft = true
@@ -376,3 +376,6 @@ export class Loop {
     }
   }
 }
+
+/** Drops claims that arrive after their lease was lost: they are reaped with those of every dead holder, and may run elsewhere already. */
+const withoutClaims = (advanced: AdvanceResult): AdvanceResult => ({ ...advanced, claims: [], gateClaims: [] })

@@ -8,7 +8,7 @@ import { Conflict } from "../../../src/store/contract/errors.ts"
 import type { NewSignal, NewStep, SignalOutcome } from "../../../src/store/contract/functions.ts"
 import type { CreateJobsOptions, JobEdit, JobRejection, JobRow, NewJob } from "../../../src/store/contract/jobs.ts"
 import type { QueueSettings } from "../../../src/store/contract/queues.ts"
-import type { AdvanceResult, Batch, Claim, OrphanedAttempt } from "../../../src/store/contract/store.ts"
+import type { AdvanceResult, Batch, Claim, NewLeaseHolder, OrphanedAttempt } from "../../../src/store/contract/store.ts"
 import type { TransactionStep } from "../../../src/store/contract/transactions.ts"
 import type { TaskRecord } from "../database/table-reader.ts"
 import type { EngineProcess } from "../engine/engine-process.ts"
@@ -113,6 +113,9 @@ export class CommitLog {
         if (value === true) this.#afterRetry(runId)
         if (value === true) this.#simulation.functions.afterRetry(runId, args[1] as RetryReset)
         this.#checkRetriedRuns()
+        break
+      case "registerHolder":
+        process.lease = (args[0] as NewLeaseHolder).id
         break
       case "deregisterHolder":
         // Its unfinished attempts count as lost.

@@ -1,4 +1,5 @@
-// Checks, when no event is left at an instant, that every task that can run does run and that cancelled attempts are stopped.
+// Checks, when no event is left at an instant, that every task that can run does run, and that cancelled attempts and
+// those of a lost lease are stopped.
 
 import type { ReadyTask } from "../database/table-reader.ts"
 import type { EngineProcess } from "../engine/engine-process.ts"
@@ -17,6 +18,7 @@ export const checkIdleSlots = (simulation: Simulation): void => {
   const sharedEngines = engines.filter((engine) => engine.privateRun === null).length
   const ready = [...simulation.tables.ready(), ...simulation.tables.readyJobs()]
   for (const process of simulation.processes) {
+    checkLease(simulation, process)
     if (!isAtRest(simulation, process)) continue
     checkStopped(simulation, process)
     const { privateRun, concurrency } = engines[process.engineIndex]!
@@ -44,6 +46,14 @@ const isAtRest = ({ deadHolders, tables }: Simulation, process: EngineProcess): 
   !process.hasUnseenCommits &&
   !process.draining &&
   (process.holder === null || (!deadHolders.has(process.holder) && tables.holders().some(({ id }) => id === process.holder)))
+
+/** A process that has registered again has stopped what it claimed under its earlier leases, and launches nothing of it any more. */
+const checkLease = ({ attemptLog }: Simulation, process: EngineProcess): void => {
+  for (const attempt of attemptLog.live) {
+    if (attempt.process !== process || attempt.stopped || attempt.holder === null || attempt.holder === process.lease) continue
+    throw new Violation("attempts of a lost lease are stopped", describeTask(attempt))
+  }
+}
 
 /** Attempts of a cancelled run, and those in a group whose timeout has passed, must have been told to stop. */
 const checkStopped = (simulation: Simulation, process: EngineProcess): void => {

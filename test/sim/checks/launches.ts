@@ -20,7 +20,7 @@ import {
   scopeOf,
 } from "./model.ts"
 
-/** An engine whose holder was given up may still launch what it claimed before. */
+/** An engine whose holder was given up may still launch what it claimed before, until it notices that. */
 export const checkLaunch = (simulation: Simulation, attempt: LaunchedAttempt, assignment: Assignment): void => {
   const run = simulation.tables.run(attempt.runId)
   if (run === undefined && simulation.isAbandoned(attempt)) return

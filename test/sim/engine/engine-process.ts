@@ -55,6 +55,8 @@ export class EngineProcess {
   faultyStore!: ServerStore
   /** The holder id under which it last claimed; null before. */
   holder: string | null = null
+  /** The holder id that it registered last; null before. */
+  lease: string | null = null
   /** Functions that abandon the user requests that it has not replied to. */
   readonly openRequests = new Set<() => void>()
   /** Runs whose end a user awaits here, and whether the engine has reported it. */
